@@ -1,0 +1,149 @@
+"""What a domain has to say for itself; everything else in the package knows no domain by name.
+
+A domain is one folder: its abstract state (a JSON Schema in assets/schemas), its action grammar, how much of the state
+an action touches, how to read the real environment, and what makes training data (players, reasoning templates).
+Nothing here computes what an action leads to: that is the experience model's part.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from dreamgym_envs.core.schema import Schema
+from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action's text, parsed by its domain's grammar.
+
+    Attributes:
+        verb: Name of the rule that matched, such as "take".
+        arguments: The strings that the action names, in order of the text, such as ("mug 1", "desk 1").
+    """
+
+    verb: str
+    arguments: tuple[str, ...] = ()
+
+
+class Engine(Protocol):
+    """A real environment of a domain, already translated to abstract states. One episode at a time."""
+
+    def reset(self, rng: np.random.Generator, task_id: str | None = None) -> Task:
+        """Start an episode of the given task, or of one drawn with `rng`; return it with its initial state."""
+        ...
+
+    def step(self, action: str) -> tuple[State, float, bool]:
+        """Take an action that the domain's grammar accepts; return the next state, reward and terminated."""
+        ...
+
+    def close(self) -> None:
+        """Free what the engine holds."""
+        ...
+
+
+class Player(Protocol):
+    """Somebody who plays by the abstract state alone, in a dream as in the real environment."""
+
+    def reset(self, task: Task, rng: np.random.Generator) -> None:
+        """Forget the last episode and get ready for `task`."""
+        ...
+
+    def act(self, state: State) -> str:
+        """Return the next action."""
+        ...
+
+
+class Domain(ABC):
+    """One kind of environment.
+
+    Attributes:
+        name: Folder and file name, lower case.
+        title: Name in environment ids: `DreamGym/<title>-v0`.
+        max_episode_steps: Steps after which an episode is truncated.
+        max_candidates: Most candidate actions that a state offers.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    max_episode_steps: ClassVar[int]
+    max_candidates: ClassVar[int]
+    schema: Schema
+
+    # --- actions -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def parse(self, action: str) -> Action | None:
+        """Return the action's parts, or None if it is not in the grammar."""
+
+    @abstractmethod
+    def candidates(self, task: Task, state: State) -> tuple[str, ...]:
+        """Return the actions worth considering, computed from the public state alone, in a fixed order, no doubles."""
+
+    @abstractmethod
+    def rejection(self, state: State) -> State:
+        """Return the state after an action that is not in the grammar: only the failure feedback differs."""
+
+    # --- what the experience model sees and says ---------------------------------------------------------------------
+
+    @abstractmethod
+    def focus(self, task: Task, state: State, action: Action | None) -> Mapping[str, JSON]:
+        """Return the part of the state, private part included, that the action can touch or depend on.
+
+        Same shape as the schema, with properties and array elements left out. `None` asks for what a model needs to
+        commit to the hidden part of an initial state.
+        """
+
+    @abstractmethod
+    def explain(self, transition: Transition) -> str:
+        """Return the reasoning of a real transition, one check a line: training data where no teacher wrote any."""
+
+    def settle(self, state: State) -> State:
+        """Return a predicted state with commitments that have been revealed dropped from its private part."""
+        return state
+
+    def hindsight(self, trajectory: Trajectory) -> list[Mapping[str, JSON]]:
+        """Return the private part before each step, as far as the rest of the episode reveals it.
+
+        Item 0 belongs to the initial state. The default knows of no secrets.
+        """
+        return [{} for _ in trajectory.steps]
+
+    def plausible_start(self, task: Task, state: State) -> bool:
+        """Return whether a start with its commitments leaves the task open and solvable as far as one can tell."""
+        return True
+
+    # --- measuring and showing ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def goal_satisfied(self, task: Task, state: State) -> bool:
+        """Return whether a state satisfies the instruction. A rule that measures; a dream never calls it."""
+
+    @abstractmethod
+    def render(self, task: Task, state: State) -> str:
+        """Return the public state for a person at a terminal."""
+
+    # --- the real thing, and who plays it ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def tasks(self, split: str = "train") -> Sequence[Task]:
+        """Return the shipped tasks in which a dream can start.
+
+        Raises:
+            ValueError: There is no such split.
+        """
+
+    @abstractmethod
+    def engine(self, **options: Any) -> Engine:
+        """Return the real environment; imports what it needs only here.
+
+        Raises:
+            ImportError: With the extra to install.
+        """
+
+    @abstractmethod
+    def player(self, kind: str) -> Player:
+        """Return a player of the given kind: at least "expert", "noisy" and "random"."""

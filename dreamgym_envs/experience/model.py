@@ -1,0 +1,59 @@
+"""The experience model's contract: queries in, predictions out, a batch at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from dreamgym_envs.core.delta import Edit
+from dreamgym_envs.core.types import State, Step, Task, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What the experience model is asked: what comes of this action?
+
+    Attributes:
+        task: The task being attempted.
+        state: The state in which the action is taken.
+        action: The agent's text, accepted by the domain's grammar; None asks, at reset, what the world hides.
+        history: The steps so far, oldest first.
+        demonstrations: Similar transitions, retrieved from a replay buffer.
+        rng: Source of every sampled token of this query; None decodes greedily.
+    """
+
+    task: Task
+    state: State
+    action: str | None
+    history: tuple[Step, ...] = ()
+    demonstrations: tuple[Transition, ...] = ()
+    rng: np.random.Generator | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the experience model answers.
+
+    Attributes:
+        reasoning: One check a line, then the verdict.
+        delta: Edits against the query's state; valid under the domain's schema by construction.
+        reward: Reward of the step.
+        terminated: Whether the episode ends here.
+        confidence: Probability of the reasoning and verdict among the allowed tokens, in (0, 1].
+    """
+
+    reasoning: str
+    delta: tuple[Edit, ...]
+    reward: float
+    terminated: bool
+    confidence: float = 1.0
+
+
+@runtime_checkable
+class ExperienceModel(Protocol):
+    """A learned model that plays an environment."""
+
+    def predict(self, queries: Sequence[Query]) -> list[Prediction]:
+        """Answer a batch of queries, in order. A query's answer does not depend on the rest of the batch."""
+        ...
