@@ -1,11 +1,12 @@
 """One JSON Schema, three uses: validator, Gymnasium space, and the tree that the decoding grammar walks.
 
-A domain's abstract state is described once, by a draft 2020-12 JSON Schema with five keywords of our own:
+A domain's abstract state is described once, by a draft 2020-12 JSON Schema with six keywords of our own:
 
 - "x-key": name of the property that identifies an element of an array of objects.
 - "x-private": the property is a commitment of the model and never part of an observation.
 - "x-known": `{"field": f, "values": [...]}`: the array is meaningful only while its sibling property f has one of these
   values; until then its contents are hidden and a model may invent them.
+- "x-ref": the string names an element of the keyed array at this path.
 - "x-unique": strings of this kind name one thing each: a name occurs at most once among all properties of the kind.
 - "x-commits": `{"array": path, "by": field}` on a private array: its elements are promises of what the hidden array at
   `path`, in the element named by `field`, will turn out to contain.
@@ -45,6 +46,7 @@ class Node:
         private: "x-private".
         known: "x-known" as (field, values).
         unique: "x-unique".
+        ref: "x-ref" as a path.
         commits: "x-commits" as (path of the array, field).
         max_items: Most elements of an array, None if unbounded.
         max_length: Most characters of a string.
@@ -60,6 +62,7 @@ class Node:
     private: bool = False
     known: tuple[str, frozenset[str]] | None = None
     unique: str | None = None
+    ref: tuple[str, ...] | None = None
     commits: tuple[tuple[str, ...], str] | None = None
     max_items: int | None = None
     max_length: int = 4096
@@ -133,6 +136,8 @@ class Schema:
                 target = target[part]
             document = {**target, **{k: v for k, v in document.items() if k != "$ref"}}
         common: dict[str, Any] = {"private": document.get("x-private", False), "unique": document.get("x-unique")}
+        if "x-ref" in document:
+            common["ref"] = tuple(document["x-ref"].split("."))
         if "x-known" in document:
             common["known"] = (document["x-known"]["field"], frozenset(document["x-known"]["values"]))
         if "x-commits" in document:

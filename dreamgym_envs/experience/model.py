@@ -41,6 +41,7 @@ class Prediction:
         reward: Reward of the step.
         terminated: Whether the episode ends here.
         confidence: Probability of the reasoning and verdict among the allowed tokens, in (0, 1].
+        sampled: Whether a part of the answer was open to chance, so that the same query may be answered otherwise.
     """
 
     reasoning: str
@@ -48,6 +49,7 @@ class Prediction:
     reward: float
     terminated: bool
     confidence: float = 1.0
+    sampled: bool = False
 
 
 @runtime_checkable

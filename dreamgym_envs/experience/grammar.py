@@ -1,0 +1,519 @@
+"""The decoding grammar: which tokens may come next, so that an invalid prediction cannot leave the model.
+
+`Parser.parse` is a coroutine: it yields the tokens that are allowed, is sent the one that was chosen, and returns the
+prediction. It follows the schema and the query's state as edited so far, and forbids only what contradicts them or the
+model's own commitments:
+
+- an edit must address something that is there; what is added must fit in, what is removed must be there;
+- names that the schema calls unique occur once; a thing that exists is referred to by its slot or not at all;
+- an array is set as a whole exactly when it becomes known ("x-known"), and edited only while it is known;
+- where the model committed to what is hidden ("x-commits"), a reveal holds what was promised for that place and nothing
+  else of the kinds that the instruction names.
+
+It never decides an outcome.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dreamgym_envs.core.delta import Edit, apply_delta
+from dreamgym_envs.core.schema import Node
+from dreamgym_envs.core.types import JSON, State
+from dreamgym_envs.experience.codec import CLOSE, DELTA, END, OPEN, Codec, Prompt, expanded, holes, resolve
+from dreamgym_envs.experience.model import Prediction
+
+MOST_LINES = 24
+MOST_EDITS = 16
+MOST_ELEMENTS = 64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """The tokens that may come next.
+
+    Attributes:
+        ids: Allowed token ids.
+        mask: float32 [vocabulary], 0 where allowed and -inf elsewhere; added to the logits.
+        sampled: Whether the token is drawn (what is hidden is invented) or the likeliest one is taken.
+        judged: Whether the token belongs to the reasoning or the verdict.
+    """
+
+    ids: tuple[int, ...]
+    mask: NDArray[np.float32]
+    sampled: bool = False
+    judged: bool = False
+
+
+class GrammarTables:
+    """Choices that depend on the codec alone, built once and shared by every parser."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+        self.delta = codec.structure[DELTA]
+        self.end = codec.structure[END]
+        self.open = codec.structure[OPEN]
+        self.close = codec.structure[CLOSE]
+        self.slot_of = {token: slot for slot, token in enumerate(codec.slot_ids) if slot}
+        self.number_of = {token: number for number, token in enumerate(codec.number_ids) if number}
+        self.kind_of = {token: kind for kind, token in codec.kind_ids.items()}
+        self.outcome_of = {token: outcome for outcome, token in codec.outcome_ids.items()}
+        self.paying = tuple(token for token, (reward, _) in self.outcome_of.items() if reward > 0)
+        self.text_of = {
+            path: {token: text for text, token in table.items()} for path, table in codec.lexicon_ids.items()
+        }
+        self.operations = [
+            (token, *_operation(codec, operation)) for operation, token in codec.operation_ids.items()
+        ]
+        self.operation_of = {token: (op, names, nodes) for token, op, names, nodes in self.operations}
+        self.order = {name: index for index, name in enumerate(codec.schema.root.children)}
+        self.reveals = {
+            ".".join((*names[:-1], nodes[-1].known[0])): (token, nodes[-1].known[1])
+            for token, op, names, nodes in self.operations
+            if op == "set" and nodes[-1].known is not None
+        }
+        self.choice = lru_cache(maxsize=65536)(self._choice)
+        self.texts = lru_cache(maxsize=4096)(self._texts)
+
+    def _choice(self, ids: tuple[int, ...], sampled: bool = False, judged: bool = False) -> Choice:
+        mask = np.full(self.codec.vocabulary.size, -np.inf, dtype=np.float32)
+        mask[list(ids)] = 0.0
+        return Choice(ids, mask, sampled, judged)
+
+    def _texts(self, path: str, bound: int) -> tuple[int, ...]:
+        """Return the lexicon of a property, as far as `bound` slots fill its holes, and the opening quote."""
+        known = self.text_of.get(path, {})
+        return (*(token for token, text in known.items() if holes(text) <= bound), self.open)
+
+    @cached_property
+    def spelling(self) -> tuple[int, ...]:
+        """Tokens that spell text."""
+        return self.codec.vocabulary.text_ids
+
+
+def _operation(codec: Codec, operation: str) -> tuple[str, tuple[str, ...], tuple[Node, ...]]:
+    op, _, dotted = operation.partition(" ")
+    names = tuple(dotted.split("."))
+    nodes: list[Node] = []
+    node = codec.schema.root
+    for name in names:
+        inner = node.items if node.kind == "array" else node
+        assert inner is not None
+        node = inner.children[name]
+        nodes.append(node)
+    return op, names, tuple(nodes)
+
+
+Parse = Generator[Choice, int, Prediction]
+
+
+class Parser:
+    """Reads one output, token by token.
+
+    Args:
+        tables: Choices of the codec.
+        prompt: The prompt that the output answers.
+        state: The query's state.
+        reasons: Whether the output begins with reasoning.
+    """
+
+    def __init__(self, tables: GrammarTables, prompt: Prompt, state: State, reasons: bool = True) -> None:
+        self.tables = tables
+        self.codec = tables.codec
+        self.prompt = prompt
+        self.state = state
+        self.reasons = reasons
+        self.committed = {
+            name: node.commits
+            for name, node in self.codec.schema.root.children.items()
+            if node.commits is not None and name in state.private
+        }
+        self._limbo: list[str] = []  # removed by this delta and not yet put anywhere
+        self._taken: dict[str, set[str]] = {}
+        self._rows: dict[str, list[tuple[str, Mapping[str, JSON]]]] = {}
+
+    def parse(self) -> Parse:
+        """Yield what may come next, be sent what came; return the prediction."""
+        lines = (yield from self._reasoning()) if self.reasons else []
+        if not self.reasons:
+            yield self.tables.choice((self.tables.delta,))
+        edits: list[Edit] = []
+        reveal: tuple[int, tuple[str, ...]] | None = None
+        while True:
+            token = yield self.tables.choice((reveal[0],)) if reveal is not None else self._edit_choice(edits)
+            if token in self.tables.outcome_of:
+                reward, terminated = self.tables.outcome_of[token]
+                return Prediction("\n".join(lines), tuple(edits), reward, terminated)
+            edit = yield from self._edit(token, reveal[1] if reveal is not None else None)
+            edits.append(edit)
+            reveal = self._applied(edit)
+
+    def _applied(self, edit: Edit) -> tuple[int, tuple[str, ...]] | None:
+        """Apply an edit; return (operation token, keys) of the array that it makes known, if it does."""
+        path, _, keys = resolve(self.codec.schema.root, edit.path)
+        reveal = self.tables.reveals.get(path) if edit.op == "set" else None
+        due = reveal is not None and edit.value in reveal[1]
+        if reveal is not None and due:
+            due = _parent(self.codec.schema.root, self.state, edit.path)[edit.path[-1]] not in reveal[1]
+        self.state = apply_delta(self.codec.schema, self.state, (edit,))
+        self._taken = {}
+        self._rows = {}
+        if edit.op == "remove":
+            self._limbo += edit.value
+        elif edit.op == "add":
+            self._limbo = [name for name in self._limbo if all(name not in element.values() for element in edit.value)]
+        return (reveal[0], keys) if reveal is not None and due else None
+
+    # --- reasoning -----------------------------------------------------------------------------------------------
+
+    def _reasoning(self) -> Generator[Choice, int, list[str]]:
+        bound = len(self.prompt.strings)
+        lines: list[str] = []
+        while True:
+            ids = self.tables.texts("reasoning", bound) if len(lines) < MOST_LINES else ()
+            token = yield self.tables.choice((*ids, self.tables.delta), judged=True)
+            if token == self.tables.delta:
+                return lines
+            lines.append((yield from self._text(token, "reasoning", 200)))
+
+    def _text(self, token: int, path: str, longest: int) -> Generator[Choice, int, str]:
+        """Return the text that a lexicon token stands for, or that is spelt after the opening quote."""
+        if token != self.tables.open:
+            return expanded(self.tables.text_of[path][token], self.prompt.strings)
+        pieces: list[str] = []
+        run: list[int] = []
+        slots = tuple(self.codec.slot_ids[1 : len(self.prompt.strings) + 1])
+        length = 0
+        while True:
+            ids = (*self.tables.spelling, *slots, self.tables.close) if length < longest else (self.tables.close,)
+            token = yield self.tables.choice(ids)
+            if token in self.tables.slot_of or token == self.tables.close:
+                pieces.append(self.codec.vocabulary.decode(run))
+                run = []
+                if token == self.tables.close:
+                    return "".join(pieces)[:longest].replace("\n", " ")
+                pieces.append(self.prompt.strings[self.tables.slot_of[token] - 1])
+            else:
+                run.append(token)
+            length = sum(map(len, pieces)) + 4 * len(run)
+
+    # --- edits ---------------------------------------------------------------------------------------------------
+
+    def _edit_choice(self, edits: list[Edit]) -> Choice:
+        """Return the operations that are possible, in the schema's order of properties, and the outcomes."""
+        outcomes = tuple(self.tables.outcome_of)
+        if len(edits) >= MOST_EDITS:
+            return self.tables.choice(outcomes, judged=True)
+        first = self.tables.order[edits[-1].path[0]] if edits else 0
+        ids = [
+            token
+            for token, op, names, nodes in self.tables.operations
+            if self.tables.order[names[0]] >= first
+            and nodes[0].private != self.reasons
+            and self._paths(op, names, nodes)
+        ]
+        return self.tables.choice((*ids, *outcomes), judged=True)
+
+    def _targets(self, op: str, names: tuple[str, ...], nodes: tuple[Node, ...], keys: tuple[str, ...]) -> list[str]:
+        """Return the strings that may come after `keys` on an operation's path; of a path without keys: [""] or [].
+
+        After the last key of a "remove" these are the keys of the elements that may go.
+        """
+        found: list[str] = []
+        for candidate in self._paths(op, names, nodes):
+            if candidate[: len(keys)] == keys:
+                found.append(candidate[len(keys)] if len(candidate) > len(keys) else "")
+        return list(dict.fromkeys(found))
+
+    def _paths(self, op: str, names: tuple[str, ...], nodes: tuple[Node, ...]) -> list[tuple[str, ...]]:
+        """Return the key tuples with which an operation is possible in the current state."""
+        root = self.state.private if nodes[0].private else self.state.public
+        places: list[tuple[tuple[str, ...], Mapping[str, JSON]]] = [((), root)]
+        for name, node in zip(names[:-1], nodes[:-1], strict=True):
+            if node.kind != "array":
+                places = [(keys, parent[name]) for keys, parent in places]
+            elif places[0][1] is root:
+                places = [((key,), row) for key, row in self._rows_in_reach(name, node, root)]
+            else:
+                places = [
+                    ((*keys, element[node.key]), element)
+                    for keys, parent in places
+                    for element in parent[name]
+                    if element[node.key] in self.prompt.slots
+                ]
+        name, node = names[-1], nodes[-1]
+        paths: list[tuple[str, ...]] = []
+        for keys, parent in places:
+            if node.known is not None and not node.known_when(parent):
+                continue
+            value = parent.get(name, ())
+            if op == "set":
+                if node.known is None:
+                    paths.append(keys)
+            elif op == "add":
+                if (node.max_items is None or len(value) < node.max_items) and (self._limbo or not _unique(node)):
+                    paths.append(keys)
+            else:
+                elements = (element[node.key] if node.key is not None else element for element in value)
+                paths += [(*keys, element) for element in elements if element in self.prompt.slots]
+        return paths
+
+    def _rows_in_reach(self, name: str, node: Node, root: Mapping[str, JSON]) -> list[tuple[str, Mapping[str, JSON]]]:
+        """Return (key, element) of the elements of a top-level array that the prompt mentions."""
+        if name not in self._rows:
+            shown, key = self.prompt.shown.get(name, frozenset()), node.key
+            self._rows[name] = [(row[key], row) for row in root.get(name, ()) if row[key] in shown]
+        return self._rows[name]
+
+    def _edit(self, token: int, forced: tuple[str, ...] | None) -> Generator[Choice, int, Edit]:
+        op, names, nodes = self.tables.operation_of[token]
+        depth = sum(node.kind == "array" for node in nodes[:-1])
+        keys: tuple[str, ...] = ()
+        for position in range(depth):
+            allowed = [forced[position]] if forced is not None else self._targets(op, names, nodes, keys)
+            keys = (*keys, (yield from self._slot(allowed)))
+        path: list[str] = []
+        rest = list(keys)
+        for name, node in zip(names, nodes, strict=True):
+            path.append(name)
+            if node is not nodes[-1] and node.kind == "array":
+                path.append(rest.pop(0))
+        node, dotted = nodes[-1], ".".join(names)
+        value: JSON
+        if op == "remove":
+            value = ((yield from self._slot(self._targets(op, names, nodes, keys))),)
+        elif op == "add":
+            assert node.items is not None
+            value = ((yield from self._element(node, dotted)),)
+        elif node.kind == "array":
+            value = yield from self._array(node, dotted, keys)
+        else:
+            value = yield from self._scalar(node, dotted)
+        return Edit(op, tuple(path), value)  # type: ignore[arg-type]
+
+    def _slot(self, names: list[str]) -> Generator[Choice, int, str]:
+        token = yield self.tables.choice(tuple(self.codec.slot_ids[self.prompt.slots[name]] for name in names))
+        return self.prompt.strings[self.tables.slot_of[token] - 1]
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def _scalar(self, node: Node, path: str) -> Generator[Choice, int, JSON]:
+        if node.kind == "enum":
+            table = {self.codec.enum_ids[path, value]: value for value in node.values}
+            token = yield self.tables.choice(tuple(table))
+            return table[token]
+        if node.kind == "object":
+            return (yield from self._object(node, path))
+        choice = self._string_choice(node, path)
+        token = yield self.tables.choice(choice)
+        return (yield from self._string(token, node, path, sampled=False))
+
+    def _object(self, node: Node, path: str) -> Generator[Choice, int, JSON]:
+        value: dict[str, JSON] = {}
+        for name, child in node.children.items():
+            if child.kind == "array":
+                value[name] = yield from self._array(child, f"{path}.{name}", ())
+            else:
+                value[name] = yield from self._scalar(child, f"{path}.{name}")
+        return value
+
+    def _array(self, node: Node, path: str, keys: tuple[str, ...]) -> Generator[Choice, int, JSON]:
+        """Read elements up to the end token; of an array that becomes known, what was promised and what is invented."""
+        assert node.items is not None
+        hidden = node.known is not None or node.commits is not None
+        promised = self._promised(path, keys) if node.known is not None else {}
+        most = min(self.codec.tables.most_elements.get(path, MOST_ELEMENTS), node.max_items or MOST_ELEMENTS)
+        elements: list[JSON] = []
+        while True:
+            due = [name for name in promised if promised[name]]
+            full = len(elements) + len(due) >= most
+            ends = () if due else (self.tables.end,)
+            unmarked = node.commits is not None and not self.prompt.marks
+            if (full and not due) or unmarked:
+                yield self.tables.choice(ends)
+                return tuple(elements)
+            if node.items.kind == "object" and node.key is not None:
+                element = yield from self._element(node, path, hidden, ends, due if full else None, due)
+            else:
+                element = yield from self._plain(node.items, path, ends, elements)
+            if element is None:
+                return tuple(elements)
+            elements.append(element)
+            if isinstance(element, Mapping) and node.key is not None:
+                promised[element[node.key]] = False
+                self._take(node, element[node.key])
+
+    def _plain(
+        self, node: Node, path: str, ends: tuple[int, ...], before: list[JSON]
+    ) -> Generator[Choice, int, JSON]:
+        """Read an element that is no object; None if the end token comes instead."""
+        if node.kind == "enum":
+            table = {self.codec.enum_ids[path, value]: value for value in node.values if value not in before}
+            token = yield self.tables.choice((*table, *ends))
+            return table.get(token)
+        token = yield self.tables.choice((*self._string_choice(node, path), *ends))
+        return None if token in ends else (yield from self._string(token, node, path, sampled=False))
+
+    def _element(
+        self,
+        array: Node,
+        path: str,
+        hidden: bool = False,
+        ends: tuple[int, ...] = (),
+        only: list[str] | None = None,
+        promised: list[str] | None = None,
+    ) -> Generator[Choice, int, JSON]:
+        """Read an element of a keyed array, its key last; None if an end token comes instead of its first token."""
+        node, key = array.items, array.key
+        assert node is not None and key is not None
+        value: dict[str, JSON] = {}
+        optional: dict[int, tuple[str, str]] = {}
+        first = True
+        for name, child in node.children.items():
+            if name == key:
+                continue
+            below = f"{path}.{name}"
+            if child.kind == "array" and child.items is not None and child.items.kind == "enum":
+                value[name] = ()
+                optional.update({self.codec.enum_ids[below, v]: (name, v) for v in child.items.values})
+                continue
+            ids = self._string_choice(child, below) if child.kind == "string" else self._starts(child, below)
+            token = yield self.tables.choice((*ids, *(ends if first else ())), sampled=hidden)
+            if first and token in ends:
+                return None
+            first = False
+            value[name] = yield from self._string(token, child, below, hidden)
+        keys = self._key_choice(array, f"{path}.{key}", hidden, only, promised or [])
+        while True:
+            token = yield self.tables.choice(
+                (*(() if hidden else optional), *keys, *(ends if first else ())), sampled=hidden
+            )
+            if first and token in ends:
+                return None
+            if token not in optional:
+                break
+            first = False
+            name, flag = optional.pop(token)
+            value[name] = (*value[name], flag)
+        value[key] = yield from self._string(token, node.children[key], f"{path}.{key}", hidden)
+        return {name: value[name] for name in node.children}
+
+    def _starts(self, node: Node, path: str) -> tuple[int, ...]:
+        return tuple(self.codec.enum_ids[path, value] for value in node.values)
+
+    # --- strings -------------------------------------------------------------------------------------------------
+
+    def _string_choice(self, node: Node, path: str) -> tuple[int, ...]:
+        """Return the first tokens of a string that is no element's key."""
+        slots = self.prompt.slots
+        if node.ref is not None:
+            names = self._keys(node.ref)
+            return tuple(self.codec.slot_ids[slot] for name, slot in slots.items() if name in names)
+        return self.tables.texts(path, len(slots))
+
+    def _key_choice(
+        self, array: Node, path: str, hidden: bool, only: list[str] | None, promised: list[str]
+    ) -> tuple[int, ...]:
+        """Return the first tokens of an element's key: slots, kinds of new names, spelling."""
+        assert array.items is not None and array.key is not None
+        slots = self.prompt.slots
+        if only is not None:
+            return tuple(self.codec.slot_ids[slots[name]] for name in only)
+        if array.known is not None and hidden:
+            free = [name for name in promised if name in slots]
+            banned = self.prompt.marks if self.committed else ()
+            kinds = tuple(token for kind, token in self.codec.kind_ids.items() if kind not in banned)
+            return (*(self.codec.slot_ids[slots[name]] for name in free), *kinds, self.tables.open)
+        if array.commits is not None:
+            return tuple(token for kind, token in self.codec.kind_ids.items() if kind in self.prompt.marks)
+        if _unique(array):
+            return tuple(self.codec.slot_ids[slots[name]] for name in self._limbo)
+        return (*self.codec.slot_ids[1 : len(slots) + 1], *self.tables.texts(path, len(slots)))
+
+    def _string(self, token: int, node: Node, path: str, sampled: bool) -> Generator[Choice, int, JSON]:
+        if node.kind == "enum":
+            return next(value for value in node.values if self.codec.enum_ids[path, value] == token)
+        if token in self.tables.slot_of:
+            return self.prompt.strings[self.tables.slot_of[token] - 1]
+        if token in self.tables.kind_of:
+            kind = self.tables.kind_of[token]
+            taken = self._names(node.unique)
+            free = tuple(i for n, i in enumerate(self.codec.number_ids) if n and f"{kind} {n}" not in taken)
+            number = yield self.tables.choice(free, sampled=sampled)
+            return f"{kind} {self.tables.number_of[number]}"
+        return (yield from self._text(token, path, node.max_length))
+
+    # --- the state so far ----------------------------------------------------------------------------------------
+
+    def _keys(self, path: tuple[str, ...]) -> set[str]:
+        """Return the keys of a keyed array at the top of the state."""
+        node = self.codec.schema.root.children[path[0]]
+        part = self.state.private if node.private else self.state.public
+        return {element[node.key] for element in part.get(path[0], ())}
+
+    def _names(self, unique: str | None) -> set[str]:
+        """Return the names of a unique kind that exist, promised ones included."""
+        if unique is None:
+            return set()
+        if unique not in self._taken:
+            names: set[str] = set()
+            for name, node in self.codec.schema.root.children.items():
+                part = self.state.private if node.private else self.state.public
+                _collect(node, part.get(name, ()), unique, names)
+            self._taken[unique] = names
+        return self._taken[unique]
+
+    def _take(self, array: Node, name: str) -> None:
+        assert array.items is not None and array.key is not None
+        unique = array.items.children[array.key].unique
+        if unique is not None:
+            self._names(unique).add(name)
+
+    def _promised(self, path: str, keys: tuple[str, ...]) -> dict[str, bool]:
+        """Return the names that the model has committed to reveal in the array at `path` of the element `keys[-1]`."""
+        promised: dict[str, bool] = {}
+        for name, (array, by) in self.committed.items():
+            if ".".join(array) == path and keys:
+                key = self.codec.schema.root.children[name].key
+                for entry in self.state.private[name]:
+                    if entry[by] == keys[-1] and key is not None and entry[key] in self.prompt.slots:
+                        promised[entry[key]] = True
+        return promised
+
+
+def _collect(node: Node, value: JSON, unique: str, names: set[str]) -> None:
+    if node.kind == "array" and node.items is not None:
+        if node.items.kind in ("object", "array"):
+            for element in value:
+                _collect(node.items, element, unique, names)
+        elif node.items.unique == unique:
+            names.update(value)
+    elif node.kind == "object":
+        for name, child in node.children.items():
+            if child.kind in ("object", "array"):
+                _collect(child, value[name], unique, names)
+            elif child.unique == unique:
+                names.add(value[name])
+
+
+def _unique(array: Node) -> bool:
+    """Return whether the elements of an array are things of which there is one each."""
+    return array.items is not None and array.key is not None and array.items.children[array.key].unique is not None
+
+
+def _parent(root: Node, state: State, path: tuple[str, ...]) -> Mapping[str, JSON]:
+    """Return the object that holds the property which a path ends in."""
+    value: JSON = state.private if root.children[path[0]].private else state.public
+    node = root
+    for part in path[:-1]:
+        if node.kind == "array":
+            value = next(element for element in value if element[node.key] == part)
+            assert node.items is not None
+            node = node.items
+        else:
+            value = value[part]
+            node = node.children[part]
+    return value  # type: ignore[no-any-return]
