@@ -77,17 +77,18 @@ def _changed(node: Node, value: JSON, edit: Edit) -> JSON:
         return edit.value
     if node.kind != "array":
         raise DeltaError(f"cannot {edit.op} at {edit.path}: not an array")
+    # Lists, not sets: elements of an array without a key may be objects, which cannot be hashed.
+    present = [_key(node, element) for element in value]
     if edit.op == "add":
-        present = {_key(node, element) for element in value}
         for element in edit.value:
             if _key(node, element) in present:
                 raise DeltaError(f"{_key(node, element)!r} is already in {edit.path}")
+            present.append(_key(node, element))
         return (*value, *edit.value)
-    gone = set(edit.value)
-    missing = gone - {_key(node, element) for element in value}
+    missing = [key for key in edit.value if key not in present]
     if missing:
-        raise DeltaError(f"nothing to remove: {sorted(map(str, missing))} not in {edit.path}")
-    return tuple(element for element in value if _key(node, element) not in gone)
+        raise DeltaError(f"nothing to remove: {missing} not in {edit.path}")
+    return tuple(element for element, key in zip(value, present, strict=True) if key not in edit.value)
 
 
 def _key(node: Node, element: JSON) -> JSON:
@@ -95,8 +96,9 @@ def _key(node: Node, element: JSON) -> JSON:
 
 
 def diff(schema: Schema, before: State, after: State) -> tuple[Edit, ...]:
-    """Return the shortest delta that turns `before` into `after`, in the schema's order of properties.
+    """Return the shortest delta that turns `before` into `after`: removals first, then in the schema's order.
 
+    With removals first, a thing that moves is nowhere for a moment and never in two places.
     An array that becomes known in this step (schema keyword "x-known") is set as a whole; one that was known before
     gets "remove" and "add". Elements of keyed arrays are matched by key; a changed order alone is no change.
     """
@@ -106,7 +108,7 @@ def diff(schema: Schema, before: State, after: State) -> tuple[Edit, ...]:
         new = after.private if node.private else after.public
         if name in old or name in new:
             _differ(node, old.get(name, ()), new.get(name, ()), (name,), old, new, edits)
-    return tuple(edits)
+    return tuple(sorted(edits, key=lambda edit: edit.op != "remove"))
 
 
 def _differ(

@@ -47,6 +47,7 @@ _NUMBERED = re.compile(r"^(.*\D) (\d+)$")
 _HOLE = re.compile(r"⟦(\d+)⟧")
 
 
+@lru_cache(maxsize=65536)
 def split_number(name: str) -> tuple[str, int | None]:
     """Return kind and number of a name: ("mug", 1) for "mug 1", ("Mug", None) for "Mug"."""
     match = _NUMBERED.match(name)

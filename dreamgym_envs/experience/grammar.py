@@ -13,6 +13,7 @@ model's own commitments:
 It never decides an outcome.
 """
 
+from collections import Counter
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from dreamgym_envs.core.delta import Edit, apply_delta
 from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON, State
-from dreamgym_envs.experience.codec import CLOSE, DELTA, END, OPEN, Codec, Prompt, expanded, holes, resolve
+from dreamgym_envs.experience.codec import CLOSE, DELTA, END, OPEN, Codec, Prompt, expanded, holes, resolve, split_number
 from dreamgym_envs.experience.model import Prediction
 
 MOST_LINES = 24
@@ -77,6 +78,10 @@ class GrammarTables:
         }
         self.choice = lru_cache(maxsize=65536)(self._choice)
         self.texts = lru_cache(maxsize=4096)(self._texts)
+
+    def rank(self, op: str, name: str) -> int:
+        """Return the place of an edit in a delta: removals first, then the schema's order of properties."""
+        return self.order[name] + (0 if op == "remove" else len(self.order))
 
     def _choice(self, ids: tuple[int, ...], sampled: bool = False, judged: bool = False) -> Choice:
         mask = np.full(self.codec.vocabulary.size, -np.inf, dtype=np.float32)
@@ -132,6 +137,7 @@ class Parser:
             if node.commits is not None and name in state.private
         }
         self._limbo: list[str] = []  # removed by this delta and not yet put anywhere
+        self._set: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()  # what this delta has set
         self._taken: dict[str, set[str]] = {}
         self._rows: dict[str, list[tuple[str, Mapping[str, JSON]]]] = {}
 
@@ -163,6 +169,8 @@ class Parser:
         self._rows = {}
         if edit.op == "remove":
             self._limbo += edit.value
+        elif edit.op == "set":
+            self._set.add((tuple(path.split(".")), keys))
         elif edit.op == "add":
             self._limbo = [name for name in self._limbo if all(name not in element.values() for element in edit.value)]
         return (reveal[0], keys) if reveal is not None and due else None
@@ -203,15 +211,15 @@ class Parser:
     # --- edits ---------------------------------------------------------------------------------------------------
 
     def _edit_choice(self, edits: list[Edit]) -> Choice:
-        """Return the operations that are possible, in the schema's order of properties, and the outcomes."""
+        """Return the operations that are possible, in the order in which `diff` writes them, and the outcomes."""
         outcomes = tuple(self.tables.outcome_of)
         if len(edits) >= MOST_EDITS:
             return self.tables.choice(outcomes, judged=True)
-        first = self.tables.order[edits[-1].path[0]] if edits else 0
+        first = self.tables.rank(edits[-1].op, edits[-1].path[0]) if edits else 0
         ids = [
             token
             for token, op, names, nodes in self.tables.operations
-            if self.tables.order[names[0]] >= first
+            if self.tables.rank(op, names[0]) >= first
             and nodes[0].private != self.reasons
             and self._paths(op, names, nodes)
         ]
@@ -251,7 +259,7 @@ class Parser:
                 continue
             value = parent.get(name, ())
             if op == "set":
-                if node.known is None:
+                if node.known is None and (names, keys) not in self._set:
                     paths.append(keys)
             elif op == "add":
                 if (node.max_items is None or len(value) < node.max_items) and (self._limbo or not _unique(node)):
@@ -425,10 +433,10 @@ class Parser:
         if array.known is not None and hidden:
             free = [name for name in promised if name in slots]
             banned = self.prompt.marks if self.committed else ()
-            kinds = tuple(token for kind, token in self.codec.kind_ids.items() if kind not in banned)
+            kinds = tuple(token for kind, token in self._free_kinds(array) if kind not in banned)
             return (*(self.codec.slot_ids[slots[name]] for name in free), *kinds, self.tables.open)
         if array.commits is not None:
-            return tuple(token for kind, token in self.codec.kind_ids.items() if kind in self.prompt.marks)
+            return tuple(token for kind, token in self._free_kinds(array) if kind in self.prompt.marks)
         if _unique(array):
             return tuple(self.codec.slot_ids[slots[name]] for name in self._limbo)
         return (*self.codec.slot_ids[1 : len(slots) + 1], *self.tables.texts(path, len(slots)))
@@ -465,6 +473,12 @@ class Parser:
                 _collect(node, part.get(name, ()), unique, names)
             self._taken[unique] = names
         return self._taken[unique]
+
+    def _free_kinds(self, array: Node) -> list[tuple[str, int]]:
+        """Return (kind, token) of the kinds that a new element may be of: one more number is free."""
+        assert array.items is not None and array.key is not None
+        taken = Counter(split_number(name)[0] for name in self._names(array.items.children[array.key].unique))
+        return [(k, token) for k, token in self.codec.kind_ids.items() if taken[k] < self.codec.tables.numbers]
 
     def _take(self, array: Node, name: str) -> None:
         assert array.items is not None and array.key is not None
