@@ -59,16 +59,10 @@ def _edited(node: Node, value: JSON, path: tuple[str, ...], edit: Edit) -> JSON:
             raise DeltaError(f"no property {head!r} at {edit.path}; there are {', '.join(node.children)}")
         return {**value, head: _edited(node.children[head], value[head], rest, edit)}
     if node.kind == "array" and node.key is not None and node.items is not None:
-        found = False
-        elements = []
-        for element in value:
+        for i, element in enumerate(value):
             if element[node.key] == head:
-                found = True
-                element = _edited(node.items, element, rest, edit)
-            elements.append(element)
-        if not found:
-            raise DeltaError(f"no element {head!r} for {edit.path}")
-        return tuple(elements)
+                return (*value[:i], _edited(node.items, element, rest, edit), *value[i + 1 :])
+        raise DeltaError(f"no element {head!r} for {edit.path}")
     raise DeltaError(f"the path {edit.path} goes on below a {node.kind}")
 
 

@@ -13,20 +13,23 @@ A domain's abstract state is described once, by a draft 2020-12 JSON Schema with
 """
 
 import json
-import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import jsonschema
+import numpy as np
 from gymnasium import spaces
 
+from dreamgym_envs.core.text import CHARSET, FreeText
 from dreamgym_envs.core.types import JSON, State, thaw
 
-CHARSET = string.printable + "".join(chr(c) for c in range(0xA1, 0x250)) + "".join(chr(c) for c in range(0x2010, 0x2040)) + "€™›‹…•→←"
-"""Characters that observations may hold: printable ASCII, Latin letters, common punctuation."""
+__all__ = ["CHARSET", "Node", "Schema", "StateError"]
+
+_ROOT = "the state"
+_Convert = Callable[[Any], Any]
 
 
 class StateError(ValueError):
@@ -78,7 +81,8 @@ class Schema:
     """A domain's abstract state: validator, observation space and tree of nodes.
 
     Args:
-        document: The JSON Schema, draft 2020-12, an object at its root.
+        document: The JSON Schema, draft 2020-12, an object at its root. Properties must be "required", since a
+            Gymnasium Dict has no optional keys; only private arrays at the root may be missing, which means empty.
 
     Raises:
         ValueError: The document is no valid schema or uses a construct that has no space (for example "anyOf").
@@ -90,9 +94,11 @@ class Schema:
         except jsonschema.SchemaError as error:
             raise ValueError(f"not a JSON Schema (draft 2020-12): {error.message}") from error
         self.document = document
-        self.root = self._node(document, "the state")
+        self.root = self._node(document, _ROOT)
         if self.root.kind != "object":
             raise ValueError(f"a state's schema must describe an object, not a {self.root.kind}")
+        if "instruction" in self.root.children:
+            raise ValueError("the state has an 'instruction'; the task's stands there in the observation, rename yours")
         self._validator = jsonschema.Draft202012Validator(dict(document))
 
     @classmethod
@@ -105,34 +111,71 @@ class Schema:
         """Names of the properties that an agent may see."""
         return tuple(name for name, node in self.root.children.items() if not node.private)
 
+    @cached_property
+    def private_names(self) -> tuple[str, ...]:
+        """Names of the properties in which a model commits to what an agent may not see."""
+        return tuple(name for name, node in self.root.children.items() if node.private)
+
     def validate(self, state: State) -> None:
-        """Check a state against the schema.
+        """Check a state against the schema, and that no keyed array has a key twice.
 
         Raises:
             StateError: With the place and the reason of the first violation.
         """
+        title = self.document.get("title", "untitled")
         error = next(self._validator.iter_errors(thaw({**state.public, **state.private})), None)
         if error is not None:
             where = "/".join(str(part) for part in error.absolute_path) or "the state"
-            raise StateError(f"{where}: {error.message}. The schema is {self.document.get('title', 'untitled')!r}.")
-        hidden = [name for name in state.public if self.root.children[name].private]
-        if hidden:
-            raise StateError(f"{', '.join(hidden)}: private, but in the public part of the state.")
+            raise StateError(f"{where}: {error.message:.200}. The schema is {title!r}.")
+        for part, names in ((state.public, self.public_names), (state.private, self.private_names)):
+            misplaced = [name for name in part if name in self.root.children and name not in names]
+            if misplaced:
+                wrong = "public" if part is state.public else "private"
+                raise StateError(f"{', '.join(misplaced)}: in the {wrong} part of the state. The schema is {title!r}.")
+            for name, value in part.items():
+                _check_keys(self.root.children[name], value, name)
+
+    def copy(self, public: Mapping[str, JSON]) -> dict[str, Any]:
+        """Return a public state whose every dict is new, so that its receiver may keep and change it."""
+        copied: dict[str, Any] = self._copier(public)
+        return copied
+
+    def observation(self, public: Mapping[str, JSON]) -> Mapping[str, Any]:
+        """Return a public state as an element of `space()`, apart from the instruction.
+
+        Numbers that live in a Box become arrays of shape (); everything else is shared with `public`.
+        """
+        return self._boxer(public) if self._boxer is not None else public
+
+    @cached_property
+    def _copier(self) -> "_Convert":
+        return _converter(self.root, lambda _: None, copies=True) or dict
+
+    @cached_property
+    def _boxer(self) -> "_Convert | None":
+        return _converter(self.root, _to_array, copies=False)
 
     def space(self) -> spaces.Dict:
         """Return the observation space: the public state with the task's instruction.
 
-        Objects become Dict, arrays Sequence, strings and enums Text, integers Box or Discrete, booleans Discrete(2).
+        Objects become Dict, arrays Sequence, strings and enums Text, booleans Discrete(2), integers within bounds that
+        are at most 256 apart Discrete, other numbers Box of shape ().
         """
-        fields: dict[str, spaces.Space[Any]] = {"instruction": _text(2048)}
+        fields: dict[str, spaces.Space[Any]] = {"instruction": FreeText(2048)}
         for name in self.public_names:
             fields[name] = _space(self.root.children[name])
         return spaces.Dict(fields)
 
-    def _node(self, document: Mapping[str, Any], where: str) -> Node:
+    def _node(self, document: Mapping[str, Any], where: str, within: tuple[str, ...] = ()) -> Node:
         while "$ref" in document:
+            reference = document["$ref"]
+            if reference in within:
+                raise ValueError(f"{where}: {reference} contains itself; a space needs a finite depth")
+            within = (*within, reference)
             target: Any = self.document
-            for part in document["$ref"].removeprefix("#/").split("/"):
+            for part in reference.removeprefix("#/").split("/"):
+                if part not in target:
+                    raise ValueError(f"{where}: nothing at {reference} in the schema")
                 target = target[part]
             document = {**target, **{k: v for k, v in document.items() if k != "$ref"}}
         common: dict[str, Any] = {"private": document.get("x-private", False), "unique": document.get("x-unique")}
@@ -149,13 +192,19 @@ class Schema:
         kind = document.get("type")
         if kind == "object":
             children = {
-                name: self._node(child, f"{where}/{name}") for name, child in document.get("properties", {}).items()
+                name: self._node(child, f"{where}/{name}", within)
+                for name, child in document.get("properties", {}).items()
             }
+            optional = children.keys() - set(document.get("required", ()))
+            if where == _ROOT:
+                optional = {n for n in optional if not (children[n].private and children[n].kind == "array")}
+            if optional:
+                raise ValueError(f'{where}: {", ".join(sorted(optional))} must be in "required"')
             return Node("object", children=children, **common)
         if kind == "array":
             return Node(
                 "array",
-                items=self._node(document["items"], f"{where}/items"),
+                items=self._node(document["items"], f"{where}/items", within),
                 key=document.get("x-key"),
                 max_items=document.get("maxItems"),
                 **common,
@@ -166,11 +215,9 @@ class Schema:
             return Node(kind, minimum=document.get("minimum"), maximum=document.get("maximum"), **common)
         if kind == "boolean":
             return Node("boolean", **common)
-        raise ValueError(f"{where}: no space for {dict(document)}; use object, array, string, enum, integer, number or boolean")
-
-
-def _text(max_length: int) -> spaces.Text:
-    return spaces.Text(max_length=max_length, min_length=0, charset=CHARSET)
+        raise ValueError(
+            f"{where}: no space for {dict(document)}; use object, array, string, enum, integer, number or boolean"
+        )
 
 
 def _space(node: Node) -> spaces.Space[Any]:
@@ -181,19 +228,68 @@ def _space(node: Node) -> spaces.Space[Any]:
             assert node.items is not None
             return spaces.Sequence(_space(node.items))
         case "string":
-            return _text(node.max_length)
+            return FreeText(node.max_length)
         case "enum":
-            return _text(max(map(len, node.values)))
+            return FreeText(max(map(len, node.values)))
         case "boolean":
             return spaces.Discrete(2)
-        case "integer":
-            if node.minimum is not None and node.maximum is not None:
-                return spaces.Discrete(int(node.maximum - node.minimum) + 1, start=int(node.minimum))
-            low, high = node.minimum, node.maximum
-            return spaces.Box(
-                low=-(2**62) if low is None else int(low), high=2**62 if high is None else int(high), shape=(), dtype=int
-            )
-        case "number":
-            low = float("-inf") if node.minimum is None else node.minimum
-            high = float("inf") if node.maximum is None else node.maximum
-            return spaces.Box(low=low, high=high, shape=(), dtype=float)
+        case "integer" | "number":
+            return _number(node)
+
+
+def _number(node: Node) -> spaces.Discrete[Any] | spaces.Box:
+    low, high = node.minimum, node.maximum
+    if node.kind == "number":
+        bounds = (-np.inf if low is None else low, np.inf if high is None else high)
+        return spaces.Box(*bounds, shape=(), dtype=np.float64)
+    if low is not None and high is not None and high - low < 256:
+        return spaces.Discrete(int(high - low) + 1, start=int(low))
+    limits = (-(2**62) if low is None else int(low), 2**62 if high is None else int(high))
+    return spaces.Box(*limits, shape=(), dtype=np.int64)
+
+
+def _to_array(node: Node) -> _Convert | None:
+    space = _number(node) if node.kind in ("integer", "number") else None
+    return partial(np.asarray, dtype=space.dtype) if isinstance(space, spaces.Box) else None
+
+
+def _converter(node: Node, leaf: Callable[[Node], _Convert | None], copies: bool) -> _Convert | None:
+    """Compile the schema to a function on values below `node`, or None if nothing there has to change.
+
+    Walking the schema at every step would cost more than the step's other bookkeeping together.
+    """
+    if node.kind == "array":
+        assert node.items is not None
+        item = _converter(node.items, leaf, copies)
+        return None if item is None else lambda value: tuple(map(item, value))
+    if node.kind != "object":
+        return leaf(node)
+    inner = [
+        (name, convert)
+        for name, child in node.children.items()
+        if not child.private and (convert := _converter(child, leaf, copies)) is not None
+    ]
+    if not inner:
+        return dict if copies else None
+
+    def convert_object(value: Any) -> dict[str, Any]:
+        fresh = dict(value)
+        for name, convert in inner:
+            fresh[name] = convert(fresh[name])
+        return fresh
+
+    return convert_object
+
+
+def _check_keys(node: Node, value: JSON, where: str) -> None:
+    if node.kind == "object":
+        for name, child in node.children.items():
+            _check_keys(child, value[name], f"{where}/{name}")
+    elif node.kind == "array" and node.items is not None:
+        if node.key is not None:
+            keys = [element[node.key] for element in value]
+            twice = {key for key in keys if keys.count(key) > 1}
+            if twice:
+                raise StateError(f"{where}: {', '.join(sorted(map(repr, twice)))} more than once; keys are unique.")
+        for i, element in enumerate(value):
+            _check_keys(node.items, element, f"{where}/{i}")
