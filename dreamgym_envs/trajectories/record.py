@@ -1,0 +1,243 @@
+"""Recording: players in the real environment, episode after episode, into a trajectory file.
+
+Episode i is a function of the seed and i alone: which player, which task, every random number. So an interrupted
+recording goes on where it stopped, and the number of processes changes nothing but the time. Episodes are written as
+they come in and, once all are there, put in order; the finished file is the same, however it came about.
+"""
+
+import json
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dreamgym_envs.core.types import Step, Trajectory
+from dreamgym_envs.domains.base import Domain, Engine
+from dreamgym_envs.trajectories.store import TrajectoryWriter, read_lines, replace_lines
+
+__all__ = ["Plan", "Recording", "RecordingError", "play_episode", "record"]
+
+EPISODE, SEED = "episode", "seed"
+"""Keys of an episode's number and its recording's seed in a trajectory's metadata."""
+
+
+class RecordingError(RuntimeError):
+    """A recording that cannot go on; what was recorded stays, and `resume` goes on from it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is recorded: everything that an episode depends on, apart from its number.
+
+    Attributes:
+        players: Kind of player (see `Domain.player`) to its share of the episodes; shares need not sum to one.
+        seed: Seed of the recording.
+        max_steps: Steps after which an episode is cut.
+        options: Keyword arguments of `Domain.engine`.
+    """
+
+    players: Mapping[str, float]
+    seed: int
+    max_steps: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.players or any(share < 0 for share in self.players.values()) or not sum(self.players.values()):
+            raise ValueError(
+                f"a mixture gives players shares above zero, such as expert=3,random=1; got {self.players}"
+            )
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps is {self.max_steps}; expected at least 1")
+
+
+@dataclass
+class Recording:
+    """How far a recording is.
+
+    Attributes:
+        episodes: Episodes in the file.
+        resumed: Those of them that were there before.
+        transitions: Transitions recorded in this run.
+        successes: Episodes of this run that succeeded.
+        by_player: Episodes of this run by kind of player.
+        seconds: Seconds that this run has taken.
+        repaired: Bytes of a torn last line that were cut off.
+    """
+
+    episodes: int = 0
+    resumed: int = 0
+    transitions: int = 0
+    successes: int = 0
+    by_player: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    repaired: int = 0
+
+
+def play_episode(domain: Domain, engine: Engine, plan: Plan, index: int, task_id: str | None = None) -> Trajectory:
+    """Play episode `index` of a plan in the real environment.
+
+    An action outside the domain's grammar never reaches the engine; it is rejected as in every environment: failure
+    feedback, nothing else changed, no reward.
+
+    Args:
+        domain: Whose grammar and players.
+        engine: The real environment.
+        plan: Who plays, and how long.
+        index: Number of the episode.
+        task_id: The task to play; None draws one.
+    """
+    chance, task_chance, player_chance = (
+        np.random.default_rng(child) for child in np.random.SeedSequence([plan.seed, index]).spawn(3)
+    )
+    kinds = sorted(kind for kind, share in plan.players.items() if share > 0)
+    shares = np.array([plan.players[kind] for kind in kinds], dtype=np.float64)
+    kind = kinds[int(chance.choice(len(kinds), p=shares / shares.sum()))]
+    task = engine.reset(task_chance, task_id)
+    player = domain.player(kind)
+    player.reset(task, player_chance)
+    state = task.initial
+    steps: list[Step] = []
+    while len(steps) < plan.max_steps and not (steps and steps[-1].terminated):
+        action = player.act(state)
+        if domain.parse(action) is None:
+            state, reward, terminated = domain.rejection(state), 0.0, False
+        else:
+            state, reward, terminated = engine.step(action)
+        steps.append(Step(action, state, float(reward), bool(terminated)))
+    return Trajectory(task, tuple(steps), "real", kind, {EPISODE: index, SEED: plan.seed})
+
+
+def record(
+    domain: Domain,
+    out: str | Path,
+    episodes: int,
+    plan: Plan,
+    *,
+    processes: int = 1,
+    resume: bool = False,
+    progress: Callable[[Recording], None] | None = None,
+) -> Recording:
+    """Record episodes 0 to `episodes` - 1 of a plan.
+
+    Args:
+        domain: The domain. Its class must be importable and take no arguments if `processes` is above 1.
+        out: A `.jsonl` or `.jsonl.gz` file.
+        episodes: How many episodes the file is to hold.
+        plan: What is recorded.
+        processes: Processes that play, each with an engine of its own; 1 plays in this one.
+        resume: Go on with an existing file, of the same plan. An episode that was in flight is played again.
+        progress: Called after every episode.
+
+    Returns:
+        What this run has done.
+
+    Raises:
+        FileExistsError: The file is there and `resume` is False.
+        RecordingError: An episode failed; the others are in the file.
+    """
+    out = Path(out)
+    if out.exists() and not resume:
+        raise FileExistsError(f"{out} is there; go on with it with --resume, or choose another --out")
+    started = time.monotonic()
+    with TrajectoryWriter(out, domain.schema) as writer:
+        done = _numbers(out, plan.seed)
+        report = Recording(episodes=len(done), resumed=len(done), repaired=writer.repaired)
+        missing = [index for index in range(episodes) if index not in set(done)]
+        for trajectory in _played(domain, plan, missing, processes):
+            writer.append(trajectory)
+            done.append(int(trajectory.metadata[EPISODE]))
+            report.episodes += 1
+            report.transitions += len(trajectory.steps)
+            report.successes += trajectory.success
+            report.by_player[trajectory.player] = report.by_player.get(trajectory.player, 0) + 1
+            report.seconds = time.monotonic() - started
+            if progress is not None:
+                progress(report)
+    if done != sorted(done):
+        replace_lines(out, lambda: [line for _, line in sorted(zip(done, read_lines(out), strict=True))])
+    return report
+
+
+def _numbers(path: Path, seed: int) -> list[int]:
+    """Return the numbers of the episodes in a file, in its order."""
+    numbers = []
+    for place, line in enumerate(read_lines(path), start=1):
+        try:
+            metadata = json.loads(line)["metadata"]
+            numbers.append(int(metadata[EPISODE]))
+            other = metadata[SEED]
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordingError(
+                f"{path}, line {place} is no recorded episode; a recording goes on only from its own file"
+            ) from error
+        if other != seed:
+            raise RecordingError(f"{path} was recorded with --seed {other}; go on with that, or choose another --out")
+    return numbers
+
+
+def _played(domain: Domain, plan: Plan, indices: list[int], processes: int) -> Iterator[Trajectory]:
+    """Yield the episodes in the order in which they end."""
+    # With several processes too: bad options and missing extras are to be told here, once, and not by every process.
+    engine = domain.engine(**plan.options)
+    try:
+        if processes <= 1:
+            for index in indices:
+                yield _guarded(domain, engine, plan, index)
+            return
+    finally:
+        engine.close()
+    # Spawned, not forked: the parent may have threads (torch, NumPy), which a fork would leave half done.
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(processes, context, _start_worker, (type(domain), plan))
+    todo = iter(indices)
+    running: set[Future[Trajectory]] = set()
+    try:
+        while True:
+            # Twice as many as processes, so that none waits for the parent, and few are lost to an interrupt.
+            for index in islice(todo, 2 * processes - len(running)):
+                running.add(executor.submit(_work, index))
+            if not running:
+                return
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield future.result()
+    except BrokenProcessPool as error:
+        raise RecordingError(
+            "a playing process died (out of memory?); go on with --resume and fewer --processes"
+        ) from error
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _guarded(domain: Domain, engine: Engine, plan: Plan, index: int) -> Trajectory:
+    try:
+        return play_episode(domain, engine, plan, index)
+    except Exception as error:
+        raise RecordingError(f"episode {index} failed: {type(error).__name__}: {error}") from error
+
+
+class _Worker:
+    """What a playing process keeps from one episode to the next."""
+
+    domain: Domain
+    engine: Engine
+    plan: Plan
+
+
+def _start_worker(domain: type[Domain], plan: Plan) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    _Worker.domain = domain()
+    _Worker.engine = _Worker.domain.engine(**plan.options)
+    _Worker.plan = plan
+
+
+def _work(index: int) -> Trajectory:
+    return _guarded(_Worker.domain, _Worker.engine, _Worker.plan, index)
