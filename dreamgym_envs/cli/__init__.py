@@ -1,0 +1,22 @@
+"""The `dreamgym` command: one module a command. What a command needs it imports when it runs, so that --help is quick."""
+
+import typer
+
+from dreamgym_envs.cli import record
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="dreamgym",
+    help="Train agents inside learned experience models and put them into the real environments.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+for command in (record.record,):
+    app.command()(command)
+
+
+@app.callback()
+def _root() -> None:
+    """Keep commands by name even when there is one only."""
