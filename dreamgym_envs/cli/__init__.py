@@ -1,4 +1,4 @@
-"""The `dreamgym` command: one module a command. What a command needs it imports when it runs, so that --help is quick."""
+"""The `dreamgym` command: one module a command, which imports what it needs when it runs: --help is quick."""
 
 import typer
 
