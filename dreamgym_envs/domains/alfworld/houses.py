@@ -1,0 +1,330 @@
+"""Households of our own: seeded, as many as one likes, playable in the real engine.
+
+A house is a floor plan with its receptacles varied, filled with objects at random, and a task that can be done in it.
+Its id says everything: `house("train-000123")` is the same house on every machine. Splits never share a house.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from dreamgym_envs.domains.alfworld.scenes import ROOMS, UNMAPPED, Pose, Scene, material, scenes
+
+T = TypeVar("T")
+
+FAMILIES = (
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
+"""The six kinds of tasks. House number n of a split has family n modulo 6."""
+
+SPLITS = {"train": 1, "valid": 2, "test": 3}
+"""Splits, and the first word of their houses' seeds."""
+
+_ROOM_WEIGHT = {
+    "pick_and_place_simple": {"kitchen": 2, "livingroom": 3, "bedroom": 3, "bathroom": 3},
+    "look_at_obj_in_light": {"livingroom": 1, "bedroom": 4},
+    "pick_clean_then_place_in_recep": {"kitchen": 3, "bathroom": 1},
+    "pick_two_obj_and_place": {"kitchen": 1, "livingroom": 3, "bedroom": 3, "bathroom": 3},
+}
+
+_APPLIANCE = {
+    "pick_clean_then_place_in_recep": ("Cleanable", "SinkBasin"),
+    "pick_heat_then_place_in_recep": ("Heatable", "Microwave"),
+    "pick_cool_then_place_in_recep": ("Coolable", "Fridge"),
+}
+
+_NO_TARGETS = frozenset({"SinkBasin", "BathtubBasin", "Toaster", "TowelHolder", "HandTowelHolder", "LaundryHamper"})
+
+_ROOMINESS = {
+    "CounterTop": 6.0, "DiningTable": 9.0, "Desk": 6.0, "Bed": 4.0, "Dresser": 4.0, "SideTable": 2.5, "CoffeeTable": 4.0,
+    "TVStand": 3.0, "Sofa": 3.0, "Fridge": 4.0, "Cart": 3.5, "Toilet": 2.5, "SinkBasin": 1.6, "BathtubBasin": 1.2,
+    "Microwave": 1.1, "Shelf": 1.1, "ArmChair": 1.0, "Ottoman": 0.9, "GarbageCan": 0.8, "Safe": 0.6, "StoveBurner": 0.6,
+    "Drawer": 0.45, "Cabinet": 0.42, "CoffeeMachine": 0.4, "ToiletPaperHanger": 0.25, "TowelHolder": 1.0,
+    "HandTowelHolder": 1.0, "LaundryHamper": 0.05, "Toaster": 0.02,
+}  # fmt: skip
+"""How many things a receptacle of a kind attracts, relative to the others."""
+
+_ROOM_FOR = {"TowelHolder": 1, "HandTowelHolder": 1, "ToiletPaperHanger": 1, "CoffeeMachine": 1, "StoveBurner": 2}
+"""Receptacles with a limit."""
+
+_FURNISHED = {
+    "HousePlant": ("CounterTop", "DiningTable", "SideTable", "CoffeeTable", "Desk", "Shelf", "Dresser", "TVStand"),
+    "Television": ("TVStand", "Dresser", "CoffeeTable"),
+    "DeskLamp": ("SideTable", "Desk", "Dresser"),
+    "PaperTowelRoll": ("CounterTop", "DiningTable", "GarbageCan", "Shelf", "SideTable", "Toilet"),
+    "TeddyBear": ("Bed",),
+}
+"""Where things stand that the constants give no place."""
+
+_FLOOR = frozenset({"BaseballBat", "BasketBall", "Boots", "Footstool", "Plunger", "ScrubBrush", "TennisRacket", "WateringCan"})
+"""Things that can be picked up and yet lie where nobody can reach them."""
+
+_DROPPED = 0.03
+"""Share of objects that lie on the floor."""
+
+_COOLED = 0.07
+"""Share of the objects in a fridge that count as cool at the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receptacle:
+    """A receptacle of a house: unique name in the problem, kind, and where one stands to use it."""
+
+    name: str
+    kind: str
+    pose: Pose
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A thing in a house: `place` is the name of a receptacle, or None for a thing that stands in the room at `pose`."""
+
+    name: str
+    kind: str
+    place: str | None
+    pose: Pose
+    cool: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A household with a task.
+
+    Attributes:
+        id: Split and number, such as "test-000017".
+        family: One of `FAMILIES`.
+        room: One of `scenes.ROOMS`.
+        plan: Number of the floor plan that it grew from.
+        instruction: The task in words.
+        target: Kind of the object that the task is about.
+        parent: Kind of the receptacle it goes to, or of the lamp.
+        start: Where the agent stands at reset.
+        receptacles: What can be gone to.
+        items: Everything else.
+    """
+
+    id: str
+    family: str
+    room: str
+    plan: int
+    instruction: str
+    target: str
+    parent: str
+    start: Pose
+    receptacles: tuple[Receptacle, ...]
+    items: tuple[Item, ...]
+
+    @property
+    def solved(self) -> bool:
+        """Whether the goal already holds at the start."""
+        if self.family in _APPLIANCE and self.family != "pick_cool_then_place_in_recep":
+            return False
+        kinds = {receptacle.name: receptacle.kind for receptacle in self.receptacles}
+        there = Counter(
+            item.place
+            for item in self.items
+            if item.kind == self.target
+            and item.place is not None
+            and kinds[item.place] == self.parent
+            and (item.cool or self.family != "pick_cool_then_place_in_recep")
+        )
+        needed = 2 if self.family == "pick_two_obj_and_place" else 1
+        return max(there.values(), default=0) >= needed
+
+
+def houses(split: str, count: int, start: int = 0) -> Iterator[House]:
+    """Yield houses number `start` to `start + count - 1` of a split.
+
+    Raises:
+        ValueError: There is no such split.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"no split {split!r} of generated houses; there are {', '.join(SPLITS)}")
+    for number in range(start, start + count):
+        yield house(f"{split}-{number:06d}")
+
+
+def house(house_id: str) -> House:
+    """Return the house with an id such as "train-000123".
+
+    Raises:
+        ValueError: The id names no house.
+        ImportError: The extra "alfworld" is not installed.
+    """
+    split, _, number = house_id.partition("-")
+    if split not in SPLITS or not (len(number) >= 6 and number.isascii() and number.isdigit()):
+        raise ValueError(f"no house {house_id!r}; ids look like 'train-000123', with a split of {', '.join(SPLITS)}")
+    rng = np.random.default_rng([SPLITS[split], int(number)])
+    family = FAMILIES[int(number) % len(FAMILIES)]
+    while True:
+        found = _attempt(house_id, family, rng)
+        if found is not None and not found.solved:
+            return found
+
+
+def _attempt(house_id: str, family: str, rng: np.random.Generator) -> House | None:
+    """Return a house for a task of the family, or None if the draw has no such task."""
+    weights = _ROOM_WEIGHT.get(family, {"kitchen": 1})
+    room = _draw([name for name in ROOMS if name in weights], rng, [weights[name] for name in ROOMS if name in weights])
+    scene = _draw(scenes(room), rng)
+    receptacles = _receptacles(scene, rng)
+    goal = _goal(family, scene, {receptacle.kind for receptacle in receptacles}, rng)
+    if goal is None:
+        return None
+    target, parent = goal
+    items = _items(family, scene, receptacles, target, parent, rng)
+    reach = [item for item in items if item.place is not None]
+    needed = 2 if family == "pick_two_obj_and_place" else 1
+    if sum(item.kind == target for item in reach) < needed:
+        return None
+    if family == "look_at_obj_in_light" and not any(item.kind == parent for item in reach):
+        return None
+    template = _draw(material().goals[family][1], rng)
+    words = {"obj": target.lower(), "recep": parent.lower(), "toggle": parent.lower()}
+    return House(
+        id=house_id,
+        family=family,
+        room=room,
+        plan=scene.plan,
+        instruction=template.format(**words),
+        target=target,
+        parent=parent,
+        start=_free({receptacle.pose for receptacle in receptacles}, rng),
+        receptacles=receptacles,
+        items=items,
+    )
+
+
+def _receptacles(scene: Scene, rng: np.random.Generator) -> tuple[Receptacle, ...]:
+    """Vary a floor plan: receptacles that come in numbers are now more, now fewer."""
+    total = Counter(spot.kind for spot in scene.spots)
+    keep = 1.0 if rng.random() < 0.5 else rng.uniform(0.6, 1.0)
+    spots: list[tuple[str, str, Pose]] = []
+    taken = {spot.pose for spot in scene.spots}
+    for spot in scene.spots:
+        if total[spot.kind] > 1 and rng.random() > keep:
+            total[spot.kind] -= 1
+            continue
+        spots.append((spot.kind, spot.coordinates, spot.pose))
+    for kind in scene.unmapped:
+        poses: list[Pose] = []
+        for number in range(_draw(UNMAPPED[kind], rng)):
+            pose = _beside(kind, number, poses, spots, rng) or _free(taken, rng)
+            taken.add(pose)
+            poses.append(pose)
+            suffix = f"|{kind}" if kind.endswith("Basin") else ""
+            spots.append((kind, _coordinates(rng) + suffix, pose))
+    found: dict[str, Receptacle] = {}
+    for kind, coordinates, pose in spots:
+        name = _pddl_name(kind.removesuffix("Basin"), coordinates)
+        found.setdefault(name, Receptacle(name, kind, pose))
+    return tuple(found.values())
+
+
+def _beside(
+    kind: str, number: int, poses: Sequence[Pose], spots: Sequence[tuple[str, str, Pose]], rng: np.random.Generator
+) -> Pose | None:
+    """Return the place of a neighbour that is used from the same place, if chance has it."""
+    if kind == "StoveBurner" and number % 2 == 1 and rng.random() < 0.58:
+        return poses[-1]
+    counters = [pose for other, _, pose in spots if other == "CounterTop"]
+    share = {"CoffeeMachine": 0.2, "Toaster": 0.3}.get(kind, 0.0)
+    return _draw(counters, rng) if counters and rng.random() < share else None
+
+
+def _goal(family: str, scene: Scene, kinds: set[str], rng: np.random.Generator) -> tuple[str, str] | None:
+    """Draw the kind of object and the kind of receptacle or lamp that a task is about."""
+    fits = material().fits
+    if family == "look_at_obj_in_light":
+        objects = [kind for kind in scene.objects if kind not in _FLOOR and any(kind in fits[r] for r in kinds)]
+        lamp = "DeskLamp" in scene.objects and any(kind in kinds for kind in _FURNISHED["DeskLamp"])
+        return (_draw(objects, rng), "DeskLamp") if lamp and objects else None
+    affordance, appliance = _APPLIANCE.get(family, ("", ""))
+    if appliance and appliance not in kinds:
+        return None
+    able = material().affordances[affordance] if affordance else None
+    parents = sorted(kinds - _NO_TARGETS - {appliance})
+    pairs = {
+        kind: [parent for parent in parents if kind in fits[parent]]
+        for kind in scene.objects
+        if kind not in _FLOOR and (able is None or kind in able)
+    }
+    objects = [
+        kind for kind, where in pairs.items() if where and any(kind in fits[r] for r in kinds - {where[0]})
+    ]
+    if not objects:
+        return None
+    target = _draw(objects, rng)
+    return target, _draw(pairs[target], rng)
+
+
+def _items(
+    family: str, scene: Scene, receptacles: tuple[Receptacle, ...], target: str, parent: str, rng: np.random.Generator
+) -> tuple[Item, ...]:
+    """Fill a house: one to three of each kind of object, up to four of the kind that the task is about."""
+    fits = material().fits
+    coolable = material().affordances["Coolable"]
+    free = {r.name: _ROOM_FOR.get(r.kind, 99) for r in receptacles}
+    emptied = {parent} if family in ("pick_and_place_simple", "pick_two_obj_and_place") else set()
+    items: list[Item] = []
+    for kind in scene.objects:
+        storable = any(kind in fits[r.kind] for r in receptacles) and kind not in _FLOOR
+        for _ in range(_number(kind, storable, kind == target, family, rng)):
+            places = [
+                r
+                for r in receptacles
+                if free[r.name] > 0
+                and (kind in fits[r.kind] or r.kind in _FURNISHED.get(kind, ()))
+                and not (kind == target and r.kind in emptied)
+            ]
+            name = _pddl_name(kind, _coordinates(rng))
+            if kind in _FLOOR or not places or (storable and rng.random() < _DROPPED):
+                items.append(Item(name, kind, None, _free({r.pose for r in receptacles}, rng)))
+                continue
+            place = _draw(places, rng, [_ROOMINESS[r.kind] for r in places])
+            free[place.name] -= 1
+            cool = place.kind == "Fridge" and kind in coolable and bool(rng.random() < _COOLED)
+            items.append(Item(name, kind, place.name, place.pose, cool))
+    return tuple({item.name: item for item in items}.values())
+
+
+def _number(kind: str, storable: bool, wanted: bool, family: str, rng: np.random.Generator) -> int:
+    if not storable:
+        return 1 if kind in _FURNISHED or kind in _FLOOR else int(rng.integers(1, 3))
+    if wanted:
+        return int(rng.integers(2 if family == "pick_two_obj_and_place" else 1, 5))
+    return int(rng.integers(1, 4))
+
+
+def _free(taken: set[Pose], rng: np.random.Generator) -> Pose:
+    """Return a place to stand from which no receptacle is in reach."""
+    while True:
+        pose = (int(rng.integers(-20, 21)), int(rng.integers(-20, 21)), int(rng.integers(4)), 15 * int(rng.integers(-2, 5)))
+        if pose not in taken:
+            return pose
+
+
+def _coordinates(rng: np.random.Generator) -> str:
+    return "|".join(f"{rng.uniform(-6, 6):+06.2f}" for _ in range(3))
+
+
+def _pddl_name(kind: str, coordinates: str) -> str:
+    text = f"{kind}|{coordinates}"
+    for sign, word in (("|", "_bar_"), ("-", "_minus_"), ("+", "_plus_"), (".", "_dot_")):
+        text = text.replace(sign, word)
+    return text
+
+
+def _draw(options: Sequence[T], rng: np.random.Generator, weights: Sequence[float] | None = None) -> T:
+    if weights is None:
+        return options[int(rng.integers(len(options)))]
+    shares = np.cumsum(np.asarray(weights, dtype=float))
+    return options[int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))]
