@@ -9,7 +9,7 @@ from dreamgym_envs.domains import get_domain
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.envs.episode import Episode, action_space
 
-METADATA: dict[str, Any] = {"render_modes": ["ansi"]}
+METADATA: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
 
 
 def check_render_mode(render_mode: str | None) -> str | None:
