@@ -243,7 +243,7 @@ class Parser:
         for name, node in zip(names[:-1], nodes[:-1], strict=True):
             if node.kind != "array":
                 places = [(keys, parent[name]) for keys, parent in places]
-            elif places[0][1] is root:
+            elif node is nodes[0]:
                 places = [((key,), row) for key, row in self._rows_in_reach(name, node, root)]
             else:
                 places = [
