@@ -1,0 +1,65 @@
+"""The decoders' contract: one call for prefill, decode, mixed lengths and forced chunks.
+
+A decoder holds a checkpoint's weights, which any number of threads may share. A session holds one thread's key-value cache.
+Masks and sampling live outside (`experience.generation`): a decoder maps tokens to logits and nothing else.
+"""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int32]
+Logits = NDArray[np.float32]
+
+
+class DecoderError(ValueError):
+    """A checkpoint that cannot be decoded, or a backend that cannot decode it."""
+
+
+@runtime_checkable
+class Session(Protocol):
+    """A key-value cache with its forward pass; for one thread at a time."""
+
+    def reset(self, rows: int) -> None:
+        """Forget everything cached and take `rows` new rows. Memory is kept, and grows when it must."""
+        ...
+
+    def forward(self, ids: Indices, row: Indices, position: Indices, last: Indices) -> Logits:
+        """Run tokens through the model and cache them.
+
+        The tokens are a flat list without padding. Tokens of one row are contiguous and in order, and follow what the
+        row has cached: a new row starts at position 0.
+
+        Args:
+            ids: Token ids, int32 [T].
+            row: Cache row of each token, int32 [T], in [0, rows).
+            position: Position of each token in its row, int32 [T].
+            last: Indices into the T tokens, increasing, whose next-token logits are wanted, int32 [n].
+
+        Returns:
+            Logits, float32 [n, vocabulary size]; the caller may change them. A row's logits do not depend on the other rows.
+
+        Raises:
+            ValueError: A token, row, position or index is out of range.
+        """
+        ...
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """A checkpoint's weights, ready to decode.
+
+    Attributes:
+        backend: "numpy", "numba" or "torch".
+        vocabulary_size: Number of tokens that the model knows.
+        max_length: Number of positions that the model was made for.
+    """
+
+    backend: str
+    vocabulary_size: int
+    max_length: int
+
+    def session(self) -> Session:
+        """Open a session of no rows. Sessions of one decoder may run in different threads at the same time."""
+        ...
