@@ -53,7 +53,7 @@ def record(
         int | None, typer.Option(min=1, help="Longest episode; the domain's own limit if left out.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same file.")] = 0,
-    split: Annotated[str | None, typer.Option(help="Split of the real environment's games.")] = None,
+    split: Annotated[str, typer.Option(help="Split of the real environment's games.")] = "train",
     option: Annotated[list[str] | None, typer.Option(help="Option of the real environment, name=value.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the file that an interrupted recording left.")] = False,
     as_json: Json = False,
@@ -64,9 +64,7 @@ def record(
 
     An interrupted recording loses the episodes in flight at most; the same command with --resume goes on with it.
     """
-    players, options = mixture(mix), engine_options(option or [])
-    if split is not None:
-        options["split"] = split
+    players, options = mixture(mix), {"split": split, **engine_options(option or [])}
     with session(as_json) as output:
         from dreamgym_envs.domains import get_domain
         from dreamgym_envs.trajectories.record import Plan, Recording

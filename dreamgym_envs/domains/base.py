@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from dreamgym_envs.core.knowledge import revealed
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
 
@@ -65,12 +66,15 @@ class Domain(ABC):
         title: Name in environment ids: `DreamGym/<title>-v0`.
         max_episode_steps: Steps after which an episode is truncated.
         max_candidates: Most candidate actions that a state offers.
+        held_out: Options of `engine` by name of real data that no shipped model was trained on; "generated" is what
+            every installation has, "official" the benchmark's own, if its data is there.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     max_episode_steps: ClassVar[int]
     max_candidates: ClassVar[int]
+    held_out: ClassVar[Mapping[str, Mapping[str, Any]]] = {"generated": {"split": "valid"}}
     schema: Schema
 
     # --- actions -----------------------------------------------------------------------------------------------------
@@ -117,6 +121,13 @@ class Domain(ABC):
         return True
 
     # --- measuring and showing ---------------------------------------------------------------------------------------
+
+    def reveals(self, transition: Transition) -> bool:
+        """Return whether a real transition shows what nothing before it could tell; the others are deterministic.
+
+        By default: whether a hidden array (schema keyword "x-known") becomes known.
+        """
+        return bool(revealed(self.schema, transition.state, transition.next_state))
 
     @abstractmethod
     def goal_satisfied(self, task: Task, state: State) -> bool:
