@@ -10,6 +10,7 @@ every `AlfworldGame` loads a private copy of that library. One `AlfworldGame` pl
 
 import copy
 import json
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,8 @@ TRANSLATIONS = 32
 """PDDL problems whose translation is remembered; each takes about 3 MB."""
 
 _FLAGS = {"isclean": "clean", "ishot": "hot", "iscool": "cool", "issliced": "sliced", "istoggled": "on"}
+_LISTED = re.compile(r"\[\{(\w+)\.name \|[^]]*\]")
+_VARIABLE = re.compile(r"\{(\w+)\}")
 _LOCK = threading.RLock()
 _LIBRARIES: list[Any] = []
 """Libraries of closed games. Reused, never unloaded: they leave exit handlers behind, which then end in a crash."""
@@ -64,6 +67,8 @@ class AlfworldGame:
     Args:
         memoise: Remember parses and translations. False plays the engine as it comes, for comparison.
         planner: Prepare the planner too, which `plan` needs; doubles the time of a load.
+        lists_commands: Work out `admissible_commands` at every step, as the engine does. False looks up only the
+            command that is given, for recordings: the same texts several times faster.
 
     Raises:
         ImportError: The extra "alfworld" is not installed.
@@ -77,8 +82,9 @@ class AlfworldGame:
         ('You arrive at desk 1. On the desk 1, you see a mug 1.', False)
     """
 
-    def __init__(self, *, memoise: bool = True, planner: bool = False) -> None:
+    def __init__(self, *, memoise: bool = True, planner: bool = False, lists_commands: bool = True) -> None:
         self._modules = _modules()
+        self._class = self._modules.pddl_env if lists_commands else _unlisted()
         self._patches = _memoised(planner) if memoise else ()
         self._planner = planner
         self._env = self._make()
@@ -181,7 +187,7 @@ class AlfworldGame:
         infos = modules.textworld.EnvInfos(won=True, admissible_commands=True)
         library = _LIBRARIES.pop() if _LIBRARIES else modules.fast_downward.load_lib()
         with _LOCK, mock.patch.object(modules.fast_downward, "load_lib", lambda: library):
-            return modules.demangler(modules.pddl_env(infos))
+            return modules.demangler(self._class(infos))
 
     @contextmanager
     def _remembering(self) -> Iterator[None]:
@@ -228,6 +234,62 @@ def _modules() -> _Modules:
     except ImportError as error:
         raise ImportError(MISSING_EXTRA) from error
     return _Modules(textworld, logic, textgen, PddlEnv, fast_downward, AlfredDemangler)
+
+
+@cache
+def _unlisted() -> Any:
+    """Return a PddlEnv that derives the text of an operator's command once a game and lists no commands."""
+    modules = _modules()
+
+    class UnlistedPddlEnv(modules.pddl_env):  # type: ignore[misc, name-defined]
+        def load(self, data: Any) -> None:
+            super().load(data)
+            self._texts: dict[str, str] = {}
+
+        def step(self, command: str) -> Any:
+            operators = self._applicable()
+            chosen = next((op for op in operators if self._text(op) == command.strip()), None)
+            self._pddl_state._operators = {op.id: op for op in operators}
+            self.state["_valid_commands"] = [command.strip()] if chosen is not None else []
+            self.state["_valid_actions"] = [self._action(chosen)] if chosen is not None else []
+            return super().step(command)
+
+        def _gather_infos(self) -> None:
+            self.state["won"] = self._pddl_state.check_goal()
+            self.state["lost"] = False
+            self.state["admissible_commands"] = []
+
+        def _applicable(self) -> Any:
+            library = self._pddl_state.downward_lib
+            operators = (modules.fast_downward.Operator * library.get_applicable_operators_count())()
+            library.get_applicable_operators(operators)
+            return operators
+
+        def _action(self, operator: Any) -> Any:
+            name, *arguments = operator.name.split()
+            action = modules.textworld.logic.Action(name=name, preconditions=[], postconditions=[])
+            action.id = operator.id
+            action.mapping = {
+                modules.textworld.logic.Placeholder(p.name.strip("?"), p.type_name): modules.textworld.logic.Variable(
+                    argument, p.type_name
+                )
+                for p, argument in zip(self._pddl_state._actions[name].parameters, arguments, strict=False)
+            }
+            action.command_template = self._logic.actions[name].template
+            action.feedback_rule = self._logic.actions[name].feedback_rule
+            return action
+
+        def _text(self, operator: Any) -> str:
+            """Fill an operator's template; what a template lists is what its own arguments already name."""
+            if operator.name not in self._texts:
+                name, *arguments = operator.name.split()
+                parameters = [p.name.strip("?") for p in self._pddl_state._actions[name].parameters]
+                names = {p: self._entity_infos[a].name for p, a in zip(parameters, arguments, strict=False)}
+                template = _LISTED.sub(r"{\1}", self._logic.actions[name].template)
+                self._texts[operator.name] = _VARIABLE.sub(lambda found: names[found[1]], template)
+            return self._texts[operator.name]
+
+    return UnlistedPddlEnv
 
 
 @cache

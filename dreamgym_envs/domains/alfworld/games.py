@@ -73,7 +73,9 @@ class GeneratedGames:
     def load(self, game_id: str) -> Game:
         """Return the game in a house; any house's id will do, listed or not."""
         found = house(game_id)
-        return Game(found.id, found.family, game(found), {"room": found.room, "plan": found.plan, "source": "generated"})
+        return Game(
+            found.id, found.family, game(found), {"room": found.room, "plan": found.plan, "source": "generated"}
+        )
 
 
 class OfficialGames:

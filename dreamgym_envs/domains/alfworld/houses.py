@@ -5,7 +5,7 @@ Its id says everything: `house("train-000123")` is the same house on every machi
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -43,32 +43,55 @@ _APPLIANCE = {
 
 _NO_TARGETS = frozenset({"SinkBasin", "BathtubBasin", "Toaster", "TowelHolder", "HandTowelHolder", "LaundryHamper"})
 
-_ROOMINESS = {
-    "CounterTop": 6.0, "DiningTable": 9.0, "Desk": 6.0, "Bed": 4.0, "Dresser": 4.0, "SideTable": 2.5, "CoffeeTable": 4.0,
-    "TVStand": 3.0, "Sofa": 3.0, "Fridge": 4.0, "Cart": 3.5, "Toilet": 2.5, "SinkBasin": 1.6, "BathtubBasin": 1.2,
-    "Microwave": 1.1, "Shelf": 1.1, "ArmChair": 1.0, "Ottoman": 0.9, "GarbageCan": 0.8, "Safe": 0.6, "StoveBurner": 0.6,
-    "Drawer": 0.45, "Cabinet": 0.42, "CoffeeMachine": 0.4, "ToiletPaperHanger": 0.25, "TowelHolder": 1.0,
-    "HandTowelHolder": 1.0, "LaundryHamper": 0.05, "Toaster": 0.02,
+_ATTRACTION = {
+    "CounterTop": 3.5, "DiningTable": 6.5, "Desk": 2.4, "Bed": 4.0, "Dresser": 2.5, "SideTable": 1.6, "CoffeeTable": 3.0,
+    "TVStand": 4.5, "Sofa": 3.0, "Fridge": 4.0, "Cart": 3.5, "Toilet": 2.0, "SinkBasin": 1.2, "BathtubBasin": 2.5,
+    "Microwave": 1.5, "Shelf": 0.9, "ArmChair": 1.0, "Ottoman": 1.3, "GarbageCan": 1.3, "Safe": 1.5, "StoveBurner": 9.0,
+    "Drawer": 0.6, "Cabinet": 0.6, "CoffeeMachine": 12.0, "ToiletPaperHanger": 3.0, "TowelHolder": 1.0,
+    "HandTowelHolder": 60.0, "LaundryHamper": 0.02, "Toaster": 0.02,
 }  # fmt: skip
-"""How many things a receptacle of a kind attracts, relative to the others."""
+"""How much a receptacle draws the things that fit it, relative to the others that they fit."""
 
-_ROOM_FOR = {"TowelHolder": 1, "HandTowelHolder": 1, "ToiletPaperHanger": 1, "CoffeeMachine": 1, "StoveBurner": 2}
+_CAPACITY = {"TowelHolder": 1, "HandTowelHolder": 1, "ToiletPaperHanger": 1, "CoffeeMachine": 1, "StoveBurner": 1}
 """Receptacles with a limit."""
 
-_FURNISHED = {
+_MANY = frozenset({"Cabinet", "Drawer", "Shelf", "SideTable", "ArmChair"})
+"""Receptacles of which a house may have more than its floor plan."""
+
+_MOST = 45
+"""Receptacles from which on a house gets no more of them."""
+
+_FURNISHED: Mapping[str, tuple[str, ...]] = {
     "HousePlant": ("CounterTop", "DiningTable", "SideTable", "CoffeeTable", "Desk", "Shelf", "Dresser", "TVStand"),
     "Television": ("TVStand", "Dresser", "CoffeeTable"),
     "DeskLamp": ("SideTable", "Desk", "Dresser"),
     "PaperTowelRoll": ("CounterTop", "DiningTable", "GarbageCan", "Shelf", "SideTable", "Toilet"),
     "TeddyBear": ("Bed",),
+    "WateringCan": ("CoffeeTable", "SideTable"),
+    "FloorLamp": ("SinkBasin", "SideTable"),
+    "Sink": ("SinkBasin", "CounterTop"),
+    "Mirror": ("CounterTop", "Dresser"),
+    "ShowerGlass": ("CounterTop", "Shelf"),
+    "Window": ("CounterTop", "Shelf"),
+    "Curtains": ("SideTable",),
+    **dict.fromkeys(("RemoteControl", "Vase", "Statue", "CreditCard", "Laptop", "KeyChain", "Watch"), ("TVStand",)),
 }
-"""Where things stand that the constants give no place."""
+"""Where things may stand at the start although the constants do not let them be put there."""
 
-_FLOOR = frozenset({"BaseballBat", "BasketBall", "Boots", "Footstool", "Plunger", "ScrubBrush", "TennisRacket", "WateringCan"})
+_FREESTANDING = {
+    "HousePlant": 0.35, "Television": 0.25, "Box": 0.4, "WateringCan": 0.8, "FloorLamp": 0.93, "Sink": 0.88,
+    "Mirror": 0.95, "ShowerGlass": 0.93, "Window": 0.98, "Curtains": 0.95,
+}  # fmt: skip
+"""Share of the things of a kind that stand on the floor, where nobody can reach them."""
+
+_RARE = {("bedroom", "Box"): 0.15, ("bedroom", "Cloth"): 0.0, ("livingroom", "Box"): 0.85}
+"""Share of the rooms that hold a kind which their floor plans list."""
+
+_FLOOR = frozenset({"BaseballBat", "BasketBall", "Boots", "Footstool", "Plunger", "ScrubBrush", "TennisRacket"})
 """Things that can be picked up and yet lie where nobody can reach them."""
 
 _DROPPED = 0.03
-"""Share of objects that lie on the floor."""
+"""The same for every other kind."""
 
 _COOLED = 0.07
 """Share of the objects in a fridge that count as cool at the start."""
@@ -206,14 +229,18 @@ def _attempt(house_id: str, family: str, rng: np.random.Generator) -> House | No
 def _receptacles(scene: Scene, rng: np.random.Generator) -> tuple[Receptacle, ...]:
     """Vary a floor plan: receptacles that come in numbers are now more, now fewer."""
     total = Counter(spot.kind for spot in scene.spots)
-    keep = 1.0 if rng.random() < 0.5 else rng.uniform(0.6, 1.0)
+    fewer, more = rng.uniform(0, 0.15), rng.uniform(0, 0.6)
     spots: list[tuple[str, str, Pose]] = []
     taken = {spot.pose for spot in scene.spots}
     for spot in scene.spots:
-        if total[spot.kind] > 1 and rng.random() > keep:
+        if total[spot.kind] > 1 and rng.random() < fewer:
             total[spot.kind] -= 1
             continue
         spots.append((spot.kind, spot.coordinates, spot.pose))
+        if spot.kind in _MANY and len(spots) < _MOST and rng.random() < more:
+            pose = spot.pose if rng.random() < 0.1 else _free(taken, rng)
+            taken.add(pose)
+            spots.append((spot.kind, _coordinates(rng), pose))
     for kind in scene.unmapped:
         poses: list[Pose] = []
         for number in range(_draw(UNMAPPED[kind], rng)):
@@ -257,9 +284,7 @@ def _goal(family: str, scene: Scene, kinds: set[str], rng: np.random.Generator) 
         for kind in scene.objects
         if kind not in _FLOOR and (able is None or kind in able)
     }
-    objects = [
-        kind for kind, where in pairs.items() if where and any(kind in fits[r] for r in kinds - {where[0]})
-    ]
+    objects = [kind for kind, where in pairs.items() if where and any(kind in fits[r] for r in kinds - {where[0]})]
     if not objects:
         return None
     target = _draw(objects, rng)
@@ -272,11 +297,14 @@ def _items(
     """Fill a house: one to three of each kind of object, up to four of the kind that the task is about."""
     fits = material().fits
     coolable = material().affordances["Coolable"]
-    free = {r.name: _ROOM_FOR.get(r.kind, 99) for r in receptacles}
+    free = {r.name: _CAPACITY.get(r.kind, 99) for r in receptacles}
     emptied = {parent} if family in ("pick_and_place_simple", "pick_two_obj_and_place") else set()
     items: list[Item] = []
     for kind in scene.objects:
+        if kind != target and rng.random() >= _RARE.get((scene.room, kind), 1.0):
+            continue
         storable = any(kind in fits[r.kind] for r in receptacles) and kind not in _FLOOR
+        floor = _FREESTANDING.get(kind, 0.0 if kind == "DeskLamp" else _DROPPED)
         for _ in range(_number(kind, storable, kind == target, family, rng)):
             places = [
                 r
@@ -286,10 +314,10 @@ def _items(
                 and not (kind == target and r.kind in emptied)
             ]
             name = _pddl_name(kind, _coordinates(rng))
-            if kind in _FLOOR or not places or (storable and rng.random() < _DROPPED):
+            if kind in _FLOOR or not places or rng.random() < floor:
                 items.append(Item(name, kind, None, _free({r.pose for r in receptacles}, rng)))
                 continue
-            place = _draw(places, rng, [_ROOMINESS[r.kind] for r in places])
+            place = _draw(places, rng, [_ATTRACTION[r.kind] for r in places])
             free[place.name] -= 1
             cool = place.kind == "Fridge" and kind in coolable and bool(rng.random() < _COOLED)
             items.append(Item(name, kind, place.name, place.pose, cool))
@@ -307,7 +335,12 @@ def _number(kind: str, storable: bool, wanted: bool, family: str, rng: np.random
 def _free(taken: set[Pose], rng: np.random.Generator) -> Pose:
     """Return a place to stand from which no receptacle is in reach."""
     while True:
-        pose = (int(rng.integers(-20, 21)), int(rng.integers(-20, 21)), int(rng.integers(4)), 15 * int(rng.integers(-2, 5)))
+        pose = (
+            int(rng.integers(-20, 21)),
+            int(rng.integers(-20, 21)),
+            int(rng.integers(4)),
+            15 * int(rng.integers(-2, 5)),
+        )
         if pose not in taken:
             return pose
 

@@ -44,9 +44,7 @@ def solvable(house: House) -> bool:
 def _problem(house: House) -> str:
     kinds = sorted({item.kind for item in house.items})
     shelves = sorted({receptacle.kind for receptacle in house.receptacles})
-    poses = dict.fromkeys(
-        [house.start, *(r.pose for r in house.receptacles), *(item.pose for item in house.items)]
-    )
+    poses = dict.fromkeys([house.start, *(r.pose for r in house.receptacles), *(item.pose for item in house.items)])
     objects = [
         "agent1 - agent",
         *(f"{kind}Type - otype" for kind in kinds),

@@ -22,6 +22,7 @@ class AlfworldEngine:
         split: "train", "valid" or "test" of the generated houses; "train", "valid_seen" or "valid_unseen" of the
             official games.
         count: Most games; all of the split by default.
+        lists_commands: See `AlfworldGame`; nothing here reads the list, so recordings do without.
 
     Raises:
         ImportError: The extra "alfworld" is not installed.
@@ -34,9 +35,9 @@ class AlfworldEngine:
         >>> state, reward, terminated = engine.step("go to desk 1") # doctest: +SKIP
     """
 
-    def __init__(self, games: str | Path | None = None, split: str = "test", count: int | None = None) -> None:
+    def __init__(self, games: str | Path | None = None, split: str = "test", count: int | None = None, lists_commands: bool = True) -> None:
         self._games = find_games(games, split, count)
-        self._play = AlfworldGame()
+        self._play = AlfworldGame(lists_commands=lists_commands)
         self._loaded: str | None = None
         self._state: State | None = None
         self._over = False

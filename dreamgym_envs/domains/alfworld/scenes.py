@@ -107,7 +107,9 @@ def material() -> Material:
         affordances={name: frozenset(kinds) for name, kinds in constants.VAL_ACTION_OBJECTS.items()},
         openable=frozenset(constants.OPENABLE_CLASS_SET),
         movable=frozenset(constants.MOVABLE_RECEPTACLES),
-        rooms={family: tuple(sorted(room.lower() for room in rooms)) for family, rooms in constants.GOALS_VALID.items()},
+        rooms={
+            family: tuple(sorted(room.lower() for room in rooms)) for family, rooms in constants.GOALS_VALID.items()
+        },
         goals={family: (entry["pddl"], tuple(entry["templates"])) for family, entry in goal_library.gdict.items()},
         domain=(data / "alfred.pddl").read_text(encoding="utf-8"),
         grammar=(data / "alfred.twl2").read_text(encoding="utf-8"),
@@ -128,7 +130,8 @@ def _scene(plan: int, room: str) -> Scene:
         return json.loads((layouts / f"FloorPlan{plan}-{part}.json").read_text(encoding="utf-8"))
 
     spots = tuple(
-        Spot(_kind(name), re.sub(r"^[^|]+\|", "", name), _pose(*stand)) for name, stand in sorted(read("openable").items())
+        Spot(_kind(name), re.sub(r"^[^|]+\|", "", name), _pose(*stand))
+        for name, stand in sorted(read("openable").items())
     )
     mapped = {spot.kind for spot in spots}
     present = set(read("objects"))
