@@ -311,12 +311,14 @@ def _memoised(planner: bool) -> tuple[tuple[Any, str, Any], ...]:
     def symbols(text: str, **options: Any) -> Any:
         return [clone(symbol) for symbol in parse_symbols(text, **options)]
 
-    class Rule(modules.textgen.Rule):  # type: ignore[misc]
+    class RememberedRule:
+        """All that the grammar asks of textworld's Rule."""
+
         parse_conjunctive_query = staticmethod(lru_cache(PARSES)(modules.textgen.Rule.parse_conjunctive_query))
 
     return (
         (modules.textgen, "_parse_and_convert", symbols),
-        (modules.textgen, "Rule", Rule),
+        (modules.textgen, "Rule", RememberedRule),
         (modules.logic, "GameLogic", _logic_cache()),
         (modules.fast_downward, "pddl2sas", _translation(planner)),
     )

@@ -28,6 +28,9 @@ FAMILIES = (
 SPLITS = {"train": 1, "valid": 2, "test": 3}
 """Splits, and the first word of their houses' seeds."""
 
+MAX_RECEPTACLES, MAX_OBJECTS = 54, 64
+"""Most receptacles and most objects within reach that a house has; the official games' maxima are 54 and 62."""
+
 _ROOM_WEIGHT = {
     "pick_and_place_simple": {"kitchen": 2, "livingroom": 3, "bedroom": 3, "bathroom": 3},
     "look_at_obj_in_light": {"livingroom": 1, "bedroom": 4},
@@ -44,10 +47,10 @@ _APPLIANCE = {
 _NO_TARGETS = frozenset({"SinkBasin", "BathtubBasin", "Toaster", "TowelHolder", "HandTowelHolder", "LaundryHamper"})
 
 _ATTRACTION = {
-    "CounterTop": 3.5, "DiningTable": 6.5, "Desk": 2.4, "Bed": 4.0, "Dresser": 2.5, "SideTable": 1.6, "CoffeeTable": 3.0,
-    "TVStand": 4.5, "Sofa": 3.0, "Fridge": 4.0, "Cart": 3.5, "Toilet": 2.0, "SinkBasin": 1.2, "BathtubBasin": 2.5,
-    "Microwave": 1.5, "Shelf": 0.9, "ArmChair": 1.0, "Ottoman": 1.3, "GarbageCan": 1.3, "Safe": 1.5, "StoveBurner": 9.0,
-    "Drawer": 0.6, "Cabinet": 0.6, "CoffeeMachine": 12.0, "ToiletPaperHanger": 3.0, "TowelHolder": 1.0,
+    "CounterTop": 3.5, "DiningTable": 6.5, "Desk": 2.4, "Bed": 4.0, "Dresser": 2.5, "SideTable": 1.6,
+    "CoffeeTable": 3.0, "TVStand": 4.5, "Sofa": 3.0, "Fridge": 4.0, "Cart": 3.5, "Toilet": 2.0, "SinkBasin": 1.2,
+    "BathtubBasin": 2.5, "Microwave": 1.5, "Shelf": 0.9, "ArmChair": 1.0, "Ottoman": 1.3, "GarbageCan": 1.3, "Safe": 1.5,
+    "StoveBurner": 9.0, "Drawer": 0.6, "Cabinet": 0.6, "CoffeeMachine": 12.0, "ToiletPaperHanger": 3.0, "TowelHolder": 1.0,
     "HandTowelHolder": 60.0, "LaundryHamper": 0.02, "Toaster": 0.02,
 }  # fmt: skip
 """How much a receptacle draws the things that fit it, relative to the others that they fit."""
@@ -58,7 +61,7 @@ _CAPACITY = {"TowelHolder": 1, "HandTowelHolder": 1, "ToiletPaperHanger": 1, "Co
 _MANY = frozenset({"Cabinet", "Drawer", "Shelf", "SideTable", "ArmChair"})
 """Receptacles of which a house may have more than its floor plan."""
 
-_MOST = 45
+_MOST = 40
 """Receptacles from which on a house gets no more of them."""
 
 _FURNISHED: Mapping[str, tuple[str, ...]] = {
@@ -68,7 +71,7 @@ _FURNISHED: Mapping[str, tuple[str, ...]] = {
     "PaperTowelRoll": ("CounterTop", "DiningTable", "GarbageCan", "Shelf", "SideTable", "Toilet"),
     "TeddyBear": ("Bed",),
     "WateringCan": ("CoffeeTable", "SideTable"),
-    "FloorLamp": ("SinkBasin", "SideTable"),
+    "FloorLamp": ("SinkBasin",),
     "Sink": ("SinkBasin", "CounterTop"),
     "Mirror": ("CounterTop", "Dresser"),
     "ShowerGlass": ("CounterTop", "Shelf"),
@@ -108,7 +111,7 @@ class Receptacle:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A thing in a house: `place` is the name of a receptacle, or None for a thing that stands in the room at `pose`."""
+    """A thing in a house: `place` is the name of a receptacle, or None for a thing on the floor at `pose`."""
 
     name: str
     kind: str
@@ -207,6 +210,8 @@ def _attempt(house_id: str, family: str, rng: np.random.Generator) -> House | No
     reach = [item for item in items if item.place is not None]
     needed = 2 if family == "pick_two_obj_and_place" else 1
     if sum(item.kind == target for item in reach) < needed:
+        return None
+    if len(receptacles) > MAX_RECEPTACLES or len(reach) > MAX_OBJECTS:
         return None
     if family == "look_at_obj_in_light" and not any(item.kind == parent for item in reach):
         return None
@@ -335,12 +340,8 @@ def _number(kind: str, storable: bool, wanted: bool, family: str, rng: np.random
 def _free(taken: set[Pose], rng: np.random.Generator) -> Pose:
     """Return a place to stand from which no receptacle is in reach."""
     while True:
-        pose = (
-            int(rng.integers(-20, 21)),
-            int(rng.integers(-20, 21)),
-            int(rng.integers(4)),
-            15 * int(rng.integers(-2, 5)),
-        )
+        x, z, turn, tilt = (int(value) for value in rng.integers([-20, -20, 0, -2], [21, 21, 4, 5]))
+        pose = (x, z, turn, 15 * tilt)
         if pose not in taken:
             return pose
 

@@ -35,7 +35,13 @@ class AlfworldEngine:
         >>> state, reward, terminated = engine.step("go to desk 1") # doctest: +SKIP
     """
 
-    def __init__(self, games: str | Path | None = None, split: str = "test", count: int | None = None, lists_commands: bool = True) -> None:
+    def __init__(
+        self,
+        games: str | Path | None = None,
+        split: str = "test",
+        count: int | None = None,
+        lists_commands: bool = False,
+    ) -> None:
         self._games = find_games(games, split, count)
         self._play = AlfworldGame(lists_commands=lists_commands)
         self._loaded: str | None = None

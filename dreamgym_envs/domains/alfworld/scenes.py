@@ -1,7 +1,7 @@
 """Floor plans: what rooms, receptacles and kinds of objects a house can be made of.
 
-All of it is read from the installed alfworld package: its layouts (where one can stand to reach a receptacle; which kinds
-of objects a room has), its constants (what fits where, what can be cleaned, heated, ...) and its goal library.
+All of it is read from the installed alfworld package: its layouts (where one can stand to reach a receptacle, which
+kinds of objects a room has), its constants (what fits where, what can be cleaned or heated) and its goal library.
 """
 
 import json
@@ -74,7 +74,6 @@ class Material:
         affordances: "Heatable", "Coolable", "Cleanable", "Toggleable", "Sliceable" to kinds of objects.
         openable: Kinds of receptacles that open and close.
         movable: Kinds of objects that are receptacles themselves.
-        rooms: Family of tasks to the rooms in which it makes sense.
         goals: Family of tasks to its goal in PDDL and its instruction templates.
         domain: The PDDL domain.
         grammar: The text grammar, with UNKNOWN GOAL where the instruction goes.
@@ -84,7 +83,6 @@ class Material:
     affordances: Mapping[str, frozenset[str]]
     openable: frozenset[str]
     movable: frozenset[str]
-    rooms: Mapping[str, tuple[str, ...]]
     goals: Mapping[str, tuple[str, tuple[str, ...]]]
     domain: str
     grammar: str
@@ -107,9 +105,6 @@ def material() -> Material:
         affordances={name: frozenset(kinds) for name, kinds in constants.VAL_ACTION_OBJECTS.items()},
         openable=frozenset(constants.OPENABLE_CLASS_SET),
         movable=frozenset(constants.MOVABLE_RECEPTACLES),
-        rooms={
-            family: tuple(sorted(room.lower() for room in rooms)) for family, rooms in constants.GOALS_VALID.items()
-        },
         goals={family: (entry["pddl"], tuple(entry["templates"])) for family, entry in goal_library.gdict.items()},
         domain=(data / "alfred.pddl").read_text(encoding="utf-8"),
         grammar=(data / "alfred.twl2").read_text(encoding="utf-8"),
