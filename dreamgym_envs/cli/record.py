@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dreamgym_envs.cli.console import DomainName, Json, progress_bar, session, share_table
+from dreamgym_envs.cli.console import DomainName, Json, session, share_table
 
 
 def mixture(text: str) -> dict[str, float]:
@@ -26,17 +26,17 @@ def mixture(text: str) -> dict[str, float]:
     return shares
 
 
-def engine_options(settings: list[str]) -> dict[str, Any]:
+def settings(texts: list[str]) -> dict[str, Any]:
     """Return the keyword arguments that texts like "split=valid" give; whole numbers and true/false are read as such.
 
     Raises:
         typer.BadParameter: One has no "=".
     """
     options: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
+    for text in texts:
+        name, equals, value = text.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"{setting!r} is no option of the engine; expected name=value")
+            raise typer.BadParameter(f"{text!r} is no option; expected name=value")
         options[name] = {"true": True, "false": False}.get(value, int(value) if value.isdigit() else value)
     return options
 
@@ -49,13 +49,14 @@ def record(
         str, typer.Option(help="Who plays: kinds of player with their shares.")
     ] = "expert=3,noisy=3,random=1",
     processes: Annotated[int, typer.Option(min=1, help="Processes that play.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Episodes in a row that play one task.")] = 1,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Longest episode; the domain's own limit if left out.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same file.")] = 0,
     split: Annotated[str, typer.Option(help="Split of the real environment's games.")] = "train",
     option: Annotated[list[str] | None, typer.Option(help="Option of the real environment, name=value.")] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with the file that an interrupted recording left.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what an interrupted recording left.")] = False,
     as_json: Json = False,
 ) -> None:
     """Record players in the real environment.
@@ -64,22 +65,15 @@ def record(
 
     An interrupted recording loses the episodes in flight at most; the same command with --resume goes on with it.
     """
-    players, options = mixture(mix), {"split": split, **engine_options(option or [])}
+    players, options = mixture(mix), {"split": split, **settings(option or [])}
     with session(as_json) as output:
+        from dreamgym_envs.cli.data import record_with_bar
         from dreamgym_envs.domains import get_domain
-        from dreamgym_envs.trajectories.record import Plan, Recording
-        from dreamgym_envs.trajectories.record import record as run
+        from dreamgym_envs.trajectories.record import Plan
 
         played = get_domain(domain)
-        plan = Plan(players, seed, steps or played.max_episode_steps, options)
-        with progress_bar("episodes") as bar:
-            line = bar.add_task(f"recording {domain}", total=episodes, note="")
-
-            def show(report: Recording) -> None:
-                note = f"{report.transitions / max(report.seconds, 1e-9):.0f} transitions/s"
-                bar.update(line, completed=report.episodes, note=note)
-
-            report = run(played, out, episodes, plan, processes=processes, resume=resume, progress=show)
+        plan = Plan(players, seed, steps or played.max_episode_steps, repeats, options)
+        report = record_with_bar(played, out, episodes, plan, processes, resume)
         result = {
             "domain": domain,
             "out": str(out),

@@ -1,11 +1,12 @@
 """One JSON Schema, three uses: validator, Gymnasium space, and the tree that the decoding grammar walks.
 
-A domain's abstract state is described once, by a draft 2020-12 JSON Schema with six keywords of our own:
+A domain's abstract state is described once, by a draft 2020-12 JSON Schema with seven keywords of our own:
 
 - "x-key": name of the property that identifies an element of an array of objects.
 - "x-private": the property is a commitment of the model and never part of an observation.
 - "x-known": `{"field": f, "values": [...]}`: the array is meaningful only while its sibling property f has one of these
   values; until then its contents are hidden and a model may invent them.
+- "x-event": the string says what happened in a step, so that every delta sets it, also to what it was before.
 - "x-ref": the string names an element of the keyed array at this path.
 - "x-unique": strings of this kind name one thing each: a name occurs at most once among all properties of the kind.
 - "x-commits": `{"array": path, "by": field}` on a private array: its elements are promises of what the hidden array at
@@ -48,6 +49,7 @@ class Node:
         key: "x-key" of an array of objects.
         private: "x-private".
         known: "x-known" as (field, values).
+        event: "x-event".
         unique: "x-unique".
         ref: "x-ref" as a path.
         commits: "x-commits" as (path of the array, field).
@@ -64,6 +66,7 @@ class Node:
     key: str | None = None
     private: bool = False
     known: tuple[str, frozenset[str]] | None = None
+    event: bool = False
     unique: str | None = None
     ref: tuple[str, ...] | None = None
     commits: tuple[tuple[str, ...], str] | None = None
@@ -178,7 +181,11 @@ class Schema:
                     raise ValueError(f"{where}: nothing at {reference} in the schema")
                 target = target[part]
             document = {**target, **{k: v for k, v in document.items() if k != "$ref"}}
-        common: dict[str, Any] = {"private": document.get("x-private", False), "unique": document.get("x-unique")}
+        common: dict[str, Any] = {
+            "private": document.get("x-private", False),
+            "event": document.get("x-event", False),
+            "unique": document.get("x-unique"),
+        }
         if "x-ref" in document:
             common["ref"] = tuple(document["x-ref"].split("."))
         if "x-known" in document:

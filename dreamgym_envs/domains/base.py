@@ -116,6 +116,13 @@ class Domain(ABC):
         """
         return [{} for _ in trajectory.steps]
 
+    def relabel(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory | None:
+        """Return a real episode as if another task had been set, with the rewards that this gives: more training data.
+
+        None where that cannot be said; the default never can.
+        """
+        return None
+
     def plausible_start(self, task: Task, state: State) -> bool:
         """Return whether a start with its commitments leaves the task open and solvable as far as one can tell."""
         return True

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,8 @@ class FitConfig:
         invented_weight: Weight in the loss of tokens that invent what is hidden.
         paid_copies: How often a transition that pays is shown per epoch.
         start_copies: How often a reset is shown per epoch.
+        relabels: How many other tasks each episode is relabelled with.
+        start_relabels: How many more for the resets of episodes that revealed enough.
         coverage: Share of hidden arrays that an episode must have revealed to teach resets.
         history: Past steps in a prompt.
         demonstrations: Most demonstrations in a prompt.
@@ -74,6 +76,8 @@ class FitConfig:
     invented_weight: float = 3.0
     paid_copies: int = 3
     start_copies: int = 2
+    relabels: int = 1
+    start_relabels: int = 6
     coverage: float = 0.85
     history: int = 0
     demonstrations: int = 0
@@ -103,15 +107,40 @@ def examples(domain: Domain, trajectory: Trajectory, coverage: float) -> Iterato
     for transition, private in zip(trajectory.transitions(), hidden, strict=True):
         if domain.parse(transition.action) is None:
             continue
-        reasoning = transition.reasoning or domain.explain(transition)
-        yield example(
-            domain, replace(transition, state=State(transition.state.public, private), reasoning=reasoning)
-        )
-    if hidden and hidden[0] and _revealed(domain, trajectory.steps[-1].state) >= coverage:
-        start = State(trajectory.task.initial.public, hidden[0])
-        if domain.plausible_start(trajectory.task, start):
-            delta = tuple(Edit("set", (name,), value) for name, value in hidden[0].items())
-            yield Query(trajectory.task, trajectory.task.initial, None), Prediction("", delta, 0.0, False)
+        transition = replace(transition, state=State(transition.state.public, private))
+        yield example(domain, replace(transition, reasoning=transition.reasoning or domain.explain(transition)))
+    yield from _start(domain, trajectory, hidden[0] if hidden else {}, coverage)
+
+
+def _start(
+    domain: Domain, trajectory: Trajectory, hidden: Mapping[str, JSON], coverage: float
+) -> Iterator[tuple[Query, Prediction]]:
+    """Yield the reset of an episode that revealed at least `coverage` of its hidden arrays."""
+    if not hidden or _revealed(domain, trajectory.steps[-1].state) < coverage:
+        return
+    start = State(trajectory.task.initial.public, hidden)
+    if domain.plausible_start(trajectory.task, start):
+        delta = tuple(Edit("set", (name,), value) for name, value in hidden.items())
+        yield Query(trajectory.task, trajectory.task.initial, None), Prediction("", delta, 0.0, False)
+
+
+def dataset(domain: Domain, trajectories: Iterable[Trajectory], config: FitConfig) -> list[tuple[Query, Prediction]]:
+    """Return the training examples of episodes, as they were and relabelled with other tasks."""
+    rng = np.random.default_rng(config.seed)
+    pairs: list[tuple[Query, Prediction]] = []
+    for trajectory in trajectories:
+        pairs += examples(domain, trajectory, config.coverage)
+        for _ in range(config.relabels):
+            other = domain.relabel(trajectory, rng)
+            if other is not None:
+                pairs += examples(domain, other, config.coverage)
+        if _revealed(domain, trajectory.steps[-1].state) >= config.coverage:
+            for _ in range(config.start_relabels):
+                other = domain.relabel(trajectory, rng)
+                if other is not None:
+                    whole = replace(trajectory, task=other.task)
+                    pairs += _start(domain, whole, domain.hindsight(whole)[0], config.coverage)
+    return pairs
 
 
 def _revealed(domain: Domain, state: State) -> float:
@@ -214,11 +243,7 @@ def fit(
     if config.threads:
         torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
-    pairs = [
-        pair
-        for trajectory in track(trajectories, "reading episodes", console=console, disable=quiet)
-        for pair in examples(domain, trajectory, config.coverage)
-    ]
+    pairs = dataset(domain, track(trajectories, "reading episodes", console=console, disable=quiet), config)
     if not pairs:
         raise ValueError("no transitions to learn from; record some with `dreamgym record`")
     tables, texts = fit_tables(domain, pairs, history=config.history, demonstrations=config.demonstrations)

@@ -9,11 +9,12 @@ import json
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,14 @@ class Plan:
         players: Kind of player (see `Domain.player`) to its share of the episodes; shares need not sum to one.
         seed: Seed of the recording.
         max_steps: Steps after which an episode is cut.
+        repeats: Episodes in a row that play one task, for engines in which starting another one is slow.
         options: Keyword arguments of `Domain.engine`.
     """
 
     players: Mapping[str, float]
     seed: int
     max_steps: int
+    repeats: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -54,8 +57,8 @@ class Plan:
             raise ValueError(
                 f"a mixture gives players shares above zero, such as expert=3,random=1; got {self.players}"
             )
-        if self.max_steps < 1:
-            raise ValueError(f"max_steps is {self.max_steps}; expected at least 1")
+        if self.max_steps < 1 or self.repeats < 1:
+            raise ValueError(f"max_steps and repeats are {self.max_steps} and {self.repeats}; expected at least 1")
 
 
 @dataclass
@@ -94,9 +97,10 @@ def play_episode(domain: Domain, engine: Engine, plan: Plan, index: int, task_id
         index: Number of the episode.
         task_id: The task to play; None draws one.
     """
-    chance, task_chance, player_chance = (
-        np.random.default_rng(child) for child in np.random.SeedSequence([plan.seed, index]).spawn(3)
+    chance, player_chance = (
+        np.random.default_rng(child) for child in np.random.SeedSequence([plan.seed, index]).spawn(2)
     )
+    task_chance = np.random.default_rng([plan.seed, index // plan.repeats, 1])  # the same for all of a task's episodes
     kinds = sorted(kind for kind, share in plan.players.items() if share > 0)
     shares = np.array([plan.players[kind] for kind in kinds], dtype=np.float64)
     kind = kinds[int(chance.choice(len(kinds), p=shares / shares.sum()))]
@@ -151,16 +155,17 @@ def record(
         done = _numbers(out, plan.seed)
         report = Recording(episodes=len(done), resumed=len(done), repaired=writer.repaired)
         missing = [index for index in range(episodes) if index not in set(done)]
-        for trajectory in _played(domain, plan, missing, processes):
-            writer.append(trajectory)
-            done.append(int(trajectory.metadata[EPISODE]))
-            report.episodes += 1
-            report.transitions += len(trajectory.steps)
-            report.successes += trajectory.success
-            report.by_player[trajectory.player] = report.by_player.get(trajectory.player, 0) + 1
-            report.seconds = time.monotonic() - started
-            if progress is not None:
-                progress(report)
+        with closing(_played(domain, plan, missing, processes)) as played:
+            for trajectory in played:
+                writer.append(trajectory)
+                done.append(int(trajectory.metadata[EPISODE]))
+                report.episodes += 1
+                report.transitions += len(trajectory.steps)
+                report.successes += trajectory.success
+                report.by_player[trajectory.player] = report.by_player.get(trajectory.player, 0) + 1
+                report.seconds = time.monotonic() - started
+                if progress is not None:
+                    progress(report)
     if done != sorted(done):
         replace_lines(out, lambda: [line for _, line in sorted(zip(done, read_lines(out), strict=True))])
     return report
@@ -183,7 +188,7 @@ def _numbers(path: Path, seed: int) -> list[int]:
     return numbers
 
 
-def _played(domain: Domain, plan: Plan, indices: list[int], processes: int) -> Iterator[Trajectory]:
+def _played(domain: Domain, plan: Plan, indices: list[int], processes: int) -> Generator[Trajectory]:
     """Yield the episodes in the order in which they end."""
     # With several processes too: bad options and missing extras are to be told here, once, and not by every process.
     engine = domain.engine(**plan.options)
@@ -194,27 +199,20 @@ def _played(domain: Domain, plan: Plan, indices: list[int], processes: int) -> I
             return
     finally:
         engine.close()
-    # Spawned, not forked: the parent may have threads (torch, NumPy), which a fork would leave half done.
-    context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(processes, context, _start_worker, (type(domain), plan))
-    todo = iter(indices)
-    running: set[Future[Trajectory]] = set()
+    groups = deque(list(group) for _, group in groupby(indices, lambda index: index // plan.repeats))
+    players = [_Process(type(domain), plan) for _ in range(min(processes, len(groups)))]
     try:
-        while True:
-            # Twice as many as processes, so that none waits for the parent, and few are lost to an interrupt.
-            for index in islice(todo, 2 * processes - len(running)):
-                running.add(executor.submit(_work, index))
-            if not running:
-                return
-            ended, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in ended:
-                yield future.result()
-    except BrokenProcessPool as error:
-        raise RecordingError(
-            "a playing process died (out of memory?); go on with --resume and fewer --processes"
-        ) from error
+        for player in players:
+            player.play(groups.popleft())
+        while busy := {player.pipe: player for player in players if player.left}:
+            for pipe in wait(list(busy)):
+                player = busy[pipe]  # type: ignore[index]
+                yield player.episode()
+                if not player.left and groups:
+                    player.play(groups.popleft())
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+        for player in players:
+            player.close()
 
 
 def _guarded(domain: Domain, engine: Engine, plan: Plan, index: int) -> Trajectory:
@@ -224,20 +222,57 @@ def _guarded(domain: Domain, engine: Engine, plan: Plan, index: int) -> Trajecto
         raise RecordingError(f"episode {index} failed: {type(error).__name__}: {error}") from error
 
 
-class _Worker:
-    """What a playing process keeps from one episode to the next."""
+class _Process:
+    """A playing process: takes groups of episodes of one task, gives back every episode as it ends.
 
-    domain: Domain
-    engine: Engine
-    plan: Plan
+    Attributes:
+        pipe: To the process.
+        left: Episodes that it is still to give back.
+    """
+
+    def __init__(self, domain: type[Domain], plan: Plan) -> None:
+        # Spawned, not forked: this process may have threads (torch, NumPy), which a fork would leave half done.
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.left = 0
+        self._process = context.Process(target=_serve, args=(theirs, domain, plan), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def play(self, indices: list[int]) -> None:
+        self.left = len(indices)
+        self.pipe.send(indices)
+
+    def episode(self) -> Trajectory:
+        try:
+            answer = self.pipe.recv()
+        except EOFError:
+            self._process.join()
+            raise RecordingError(
+                f"a playing process died (exit code {self._process.exitcode}; out of memory?); "
+                "go on with --resume and fewer --processes"
+            ) from None
+        if isinstance(answer, RecordingError):
+            raise answer
+        self.left -= 1
+        trajectory: Trajectory = answer
+        return trajectory
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        self.pipe.close()
 
 
-def _start_worker(domain: type[Domain], plan: Plan) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
-    _Worker.domain = domain()
-    _Worker.engine = _Worker.domain.engine(**plan.options)
-    _Worker.plan = plan
-
-
-def _work(index: int) -> Trajectory:
-    return _guarded(_Worker.domain, _Worker.engine, _Worker.plan, index)
+def _serve(pipe: Connection, domain_class: type[Domain], plan: Plan) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its processes
+    domain = domain_class()
+    engine = domain.engine(**plan.options)
+    with suppress(EOFError):
+        while True:
+            for index in pipe.recv():
+                try:
+                    pipe.send(_guarded(domain, engine, plan, index))
+                except RecordingError as error:
+                    pipe.send(error)
+                    return
