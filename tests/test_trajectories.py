@@ -2,9 +2,10 @@
 
 import gzip
 import json
+import multiprocessing
+import os
 import warnings
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -265,12 +266,21 @@ def test_players_come_in_the_shares_of_the_mixture(tmp_path: Path) -> None:
     assert report.episodes == 300 and report.transitions > 300 and report.successes > 0
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz"])
+@SUFFIXES
 def test_the_file_does_not_depend_on_the_number_of_processes(tmp_path: Path, suffix: str) -> None:
     one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
-    record(PlayedBoxes(), one, 12, plan())
-    record(PlayedBoxes(), two, 12, plan(), processes=2)
-    assert list(read_trajectories(one, SCHEMA)) == list(read_trajectories(two, SCHEMA))
+    record(PlayedBoxes(), one, 12, plan(repeats=3))
+    record(PlayedBoxes(), two, 12, plan(repeats=3), processes=2)
+    played = list(read_trajectories(one, SCHEMA))
+    assert played == list(read_trajectories(two, SCHEMA))
+    assert [trajectory.metadata["episode"] for trajectory in played] == list(range(12))
+
+
+def test_episodes_in_a_row_can_share_a_task(tmp_path: Path) -> None:
+    record(PlayedBoxes(), tmp_path / "a.jsonl", 12, plan(repeats=3))
+    tasks = [trajectory.task.id for trajectory in read_trajectories(tmp_path / "a.jsonl", SCHEMA)]
+    assert all(len(set(tasks[i : i + 3])) == 1 for i in range(0, 12, 3))
+    assert len(set(tasks)) > 1
 
 
 @SUFFIXES
@@ -297,7 +307,7 @@ def test_episodes_that_came_in_late_are_put_in_order(tmp_path: Path, monkeypatch
     real = recording._played
 
     def shuffled(*args: Any) -> Iterator[Trajectory]:
-        yield from reversed(list(islice(real(*args), 100)))
+        yield from reversed(list(real(*args)))
 
     record(PlayedBoxes(), tmp_path / "a.jsonl", 5, plan())
     monkeypatch.setattr(recording, "_played", shuffled)
@@ -320,6 +330,21 @@ def test_only_a_recording_is_resumed(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", episodes(1))
     with pytest.raises(RecordingError, match=r"line 1 is no recorded episode"):
         record(PlayedBoxes(), tmp_path / "a.jsonl", 5, plan(), resume=True)
+
+
+class DyingBoxes(PlayedBoxes):
+    """Boxes whose engine takes its process along, unless that is the test's."""
+
+    def engine(self, **options: Any) -> Engine:
+        engine = BoxesEngine(self)
+        if multiprocessing.parent_process() is not None:
+            engine.step = lambda action: os._exit(9)  # type: ignore[assignment, return-value]
+        return engine
+
+
+def test_a_process_that_dies_is_an_error_not_a_wait(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=r"died \(exit code 9.*--resume"):
+        record(DyingBoxes(), tmp_path / "a.jsonl", 3, plan(), processes=2)
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -1,8 +1,14 @@
 """The `dreamgym` command: one module a command, which imports what it needs when it runs: --help is quick."""
 
+import os
+
 import typer
 
-from dreamgym_envs.cli import record
+# NumPy's matrix products would otherwise start a thread a core in every process, beside the decoders' own. It reads this
+# when it is imported, so it stands before all else.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from dreamgym_envs.cli import fidelity, fit, record, throughput  # noqa: E402
 
 __all__ = ["app"]
 
@@ -13,10 +19,5 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
-for command in (record.record,):
+for command in (record.record, fit.fit, fidelity.fidelity, throughput.throughput):
     app.command()(command)
-
-
-@app.callback()
-def _root() -> None:
-    """Keep commands by name even when there is one only."""
