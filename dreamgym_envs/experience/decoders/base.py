@@ -63,3 +63,23 @@ class Decoder(Protocol):
     def session(self) -> Session:
         """Open a session of no rows. Sessions of one decoder may run in different threads at the same time."""
         ...
+
+
+def check_inputs(
+    ids: Indices, row: Indices, position: Indices, last: Indices, vocabulary: int, rows: int, length: int
+) -> None:
+    """Check the arguments of `Session.forward` against a session's limits.
+
+    Raises:
+        ValueError: A token, row, position or index is out of range; the message says which.
+    """
+    if not len(ids) == len(row) == len(position):
+        raise ValueError(f"ids, row and position must be equally long, got {len(ids)}, {len(row)}, {len(position)}")
+    if len(last) and (last[0] < 0 or last[-1] >= len(ids) or (np.diff(last) <= 0).any()):
+        raise ValueError(f"last must be increasing indices into {len(ids)} tokens, got {last.tolist()}")
+    if len(ids) == 0:
+        return
+    for name, values, limit in (("token ids", ids, vocabulary), ("rows", row, rows), ("positions", position, length)):
+        low, high = int(values.min()), int(values.max())
+        if low < 0 or high >= limit:
+            raise ValueError(f"{name} must be in [0, {limit}), got {low} to {high}. Rows come from reset(rows).")
