@@ -1,14 +1,8 @@
 """The `dreamgym` command: one module a command, which imports what it needs when it runs: --help is quick."""
 
-import os
-
 import typer
 
-# NumPy's matrix products would otherwise start a thread a core in every process, beside the decoders' own. It reads this
-# when it is imported, so it stands before all else.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-from dreamgym_envs.cli import fidelity, fit, record, throughput  # noqa: E402
+from dreamgym_envs.cli import fidelity, fit, record, throughput
 
 __all__ = ["app"]
 

@@ -24,6 +24,7 @@ import jsonschema
 import numpy as np
 from gymnasium import spaces
 
+from dreamgym_envs.core.checks import quick_check
 from dreamgym_envs.core.text import CHARSET, FreeText
 from dreamgym_envs.core.types import JSON, State, thaw
 
@@ -103,6 +104,7 @@ class Schema:
         if "instruction" in self.root.children:
             raise ValueError("the state has an 'instruction'; the task's stands there in the observation, rename yours")
         self._validator = jsonschema.Draft202012Validator(dict(document))
+        self._quick_check = quick_check(document)
 
     @classmethod
     def load(cls, path: Path) -> "Schema":
@@ -126,7 +128,10 @@ class Schema:
             StateError: With the place and the reason of the first violation.
         """
         title = self.document.get("title", "untitled")
-        error = next(self._validator.iter_errors(thaw({**state.public, **state.private})), None)
+        whole = {**state.public, **state.private}
+        error = None
+        if self._quick_check is None or not self._quick_check(whole):
+            error = next(self._validator.iter_errors(thaw(whole)), None)
         if error is not None:
             where = "/".join(str(part) for part in error.absolute_path) or "the state"
             raise StateError(f"{where}: {error.message:.200}. The schema is {title!r}.")
@@ -295,8 +300,8 @@ def _check_keys(node: Node, value: JSON, where: str) -> None:
     elif node.kind == "array" and node.items is not None:
         if node.key is not None:
             keys = [element[node.key] for element in value]
-            twice = {key for key in keys if keys.count(key) > 1}
-            if twice:
+            if len(set(keys)) < len(keys):
+                twice = {key for key in keys if keys.count(key) > 1}
                 raise StateError(f"{where}: {', '.join(sorted(map(repr, twice)))} more than once; keys are unique.")
         for i, element in enumerate(value):
             _check_keys(node.items, element, f"{where}/{i}")

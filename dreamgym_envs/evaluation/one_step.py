@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from dreamgym_envs.core.delta import DeltaError, apply_delta, diff
-from dreamgym_envs.core.schema import StateError
-from dreamgym_envs.core.types import State, Trajectory, Transition
+from dreamgym_envs.core.delta import DeltaError, apply_delta
+from dreamgym_envs.core.schema import Node, StateError
+from dreamgym_envs.core.types import JSON, State, Trajectory, Transition
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.experience.model import ExperienceModel, Prediction, Query
 
@@ -107,10 +107,20 @@ def _compare(domain: Domain, transition: Transition, prediction: Prediction) -> 
         domain.schema.validate(predicted)
     except (DeltaError, StateError) as problem:
         predicted, error = None, str(problem)
-    right = predicted is not None and not diff(
-        domain.schema, State(predicted.public), State(transition.next_state.public)
-    )
+    right = predicted is not None and _same(domain.schema.root, predicted.public, transition.next_state.public)
     return Judgement(transition, action.verb, not domain.reveals(transition), prediction, predicted, error, right)
+
+
+def _same(node: Node, left: JSON, right: JSON) -> bool:
+    """Return whether two values below a node are equal up to the order within keyed arrays."""
+    if left == right:
+        return True
+    if node.kind == "object":
+        return all(_same(child, left[n], right[n]) for n, child in node.children.items() if not child.private)
+    if node.kind == "array" and node.key is not None and node.items is not None and len(left) == len(right):
+        others = {element[node.key]: element for element in right}
+        return all(e[node.key] in others and _same(node.items, e, others[e[node.key]]) for e in left)
+    return False
 
 
 def one_step_metrics(judgements: Sequence[Judgement]) -> dict[str, Any]:
