@@ -2,7 +2,7 @@
 
 import typer
 
-from dreamgym_envs.cli import fidelity, fit, record, throughput
+from dreamgym_envs.cli import doctor, evaluate, fidelity, fit, play, record, throughput, train
 
 __all__ = ["app"]
 
@@ -13,5 +13,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
-for command in (record.record, fit.fit, fidelity.fidelity, throughput.throughput):
+for command in (
+    doctor.doctor,
+    play.play,
+    record.record,
+    fit.fit,
+    fidelity.fidelity,
+    throughput.throughput,
+    train.train,
+    evaluate.evaluate,
+):
     app.command()(command)

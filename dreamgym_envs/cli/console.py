@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-__all__ = ["DomainName", "Json", "Output", "notes", "progress_bar", "session", "share_table"]
+__all__ = ["DomainName", "EnvId", "Json", "Output", "notes", "progress_bar", "session", "share_table"]
 
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 """For progress and remarks."""
@@ -36,7 +36,19 @@ def _domain_name(value: str) -> str:
     return value
 
 
+def _env_id(value: str) -> str:
+    from dreamgym_envs.registration import ENVIRONMENTS
+
+    ids = [row.id for row in ENVIRONMENTS]
+    if value not in ids:
+        raise typer.BadParameter(f"no environment {value!r}; there are: {', '.join(ids)}")
+    return value
+
+
 DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", callback=_domain_name, help="Name of a domain: alfworld.")]
+EnvId = Annotated[
+    str, typer.Argument(metavar="ID", callback=_env_id, help="Id of an environment: DreamGym/ALFWorld-v0.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 
 

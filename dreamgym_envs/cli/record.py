@@ -1,11 +1,12 @@
 """`dreamgym record`: play the real environment and keep what happens."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dreamgym_envs.cli.console import DomainName, Json, session, share_table
+from dreamgym_envs.cli.environments import settings
 
 
 def mixture(text: str) -> dict[str, float]:
@@ -24,21 +25,6 @@ def mixture(text: str) -> dict[str, float]:
     if "" in shares or min(shares.values()) < 0 or not sum(shares.values()):
         raise typer.BadParameter(f"{text!r} is no mixture; expected one such as expert=3,noisy=1")
     return shares
-
-
-def settings(texts: list[str]) -> dict[str, Any]:
-    """Return the keyword arguments that texts like "split=valid" give; whole numbers and true/false are read as such.
-
-    Raises:
-        typer.BadParameter: One has no "=".
-    """
-    options: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is no option; expected name=value")
-        options[name] = {"true": True, "false": False}.get(value, int(value) if value.isdigit() else value)
-    return options
 
 
 def record(
@@ -65,7 +51,7 @@ def record(
 
     An interrupted recording loses the episodes in flight at most; the same command with --resume goes on with it.
     """
-    players, options = mixture(mix), {"split": split, **settings(option or [])}
+    players, options = mixture(mix), {"split": split, **settings(option)}
     with session(as_json) as output:
         from dreamgym_envs.cli.data import record_with_bar
         from dreamgym_envs.domains import get_domain
