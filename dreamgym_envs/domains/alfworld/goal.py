@@ -1,10 +1,34 @@
+"""Goals: what an instruction asks for, and whether a state fulfils it.
+
+The six families and their two templates each are those of `alfworld.gen.goal_library`, the conditions those of its PDDL
+goals. Checks read the public state; a dream never calls them.
+"""
+
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from dreamgym_envs.core.types import State
+
+from dreamgym_envs.core.types import JSON, State
+from dreamgym_envs.domains.alfworld.grammar import kind
+
+__all__ = ["Goal", "goal_of", "parse_goal", "plausible", "satisfied"]
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:
+    """What has to be so in the end. Kinds are words such as "mug", not names such as "mug 1".
+
+    Attributes:
+        family: Kind of task, as ALFWorld names it.
+        object: Kind of object that is wanted.
+        receptacle: Kind of receptacle that it has to be in; empty for "look at".
+        flag: "clean", "hot", "cool" or empty.
+        count: How many have to be in one and the same receptacle.
+        lamp: Kind of lamp to look at it under; empty for all other families.
+    """
+
     family: str
     object: str
     receptacle: str = ""
@@ -12,54 +36,106 @@ class Goal:
     count: int = 1
     lamp: str = ""
 
-_P = [
-    (r"(?:examine|look at) (?:the |some |a )?(?P<o>.+?) (?:with|under) the (?P<l>.+)", "look_at_obj_in_light"),
-    (r"(?:find|put) two (?P<o>.+?) (?:and put them )?(?:in|on|in/on) (?P<r>.+)", "pick_two_obj_and_place"),
-    (r"(?P<f>clean|heat|cool) some (?P<o>.+?) and put it (?:in|on) (?P<r>.+)", ""),
-    (r"put a (?P<f>clean|hot|cool) (?P<o>.+?) (?:in|on) (?P<r>.+)", ""),
-    (r"put (?:a|some|an) (?P<o>.+?) (?:in|on) (?P<r>.+)", "pick_and_place_simple"),
-]
-_FLAG = {"clean": "clean", "heat": "hot", "hot": "hot", "cool": "cool"}
-_FAM = {"clean": "pick_clean_then_place_in_recep", "hot": "pick_heat_then_place_in_recep", "cool": "pick_cool_then_place_in_recep"}
+
+_FAMILIES = {
+    "": "pick_and_place_simple",
+    "clean": "pick_clean_then_place_in_recep",
+    "hot": "pick_heat_then_place_in_recep",
+    "cool": "pick_cool_then_place_in_recep",
+}
+_FLAGS = {"clean": "clean", "heat": "hot", "hot": "hot", "cool": "cool"}
+_LAMP = re.compile(r"(?:look at|examine the) (?P<object>\w+) (?:under|with) the (?P<lamp>\w+)")
+_TWO = re.compile(r"(?:put two (?P<a>\w+)|find two (?P<b>\w+) and put them) (?:in/on|in|on) (?P<receptacle>\w+)")
+_TREATED = re.compile(
+    r"(?:put an? (?P<flag>clean|hot|cool) (?P<a>\w+)|(?P<verb>clean|heat|cool) some (?P<b>\w+) and put it)"
+    r" (?:in/on|in|on) (?P<receptacle>\w+)"
+)
+_PLACED = re.compile(r"put (?:an?|some) (?P<object>\w+) (?:in/on|in|on) (?P<receptacle>\w+)")
+
 
 @lru_cache(maxsize=8192)
-def parse_goal(instruction: str):
-    t = instruction.strip().rstrip(".").lower()
-    for p, fam in _P:
-        m = re.fullmatch(p, t)
-        if m:
-            d = m.groupdict()
-            flag = _FLAG.get(d.get("f") or "", "")
-            return Goal(fam or _FAM[flag], d["o"], d.get("r") or "", flag, 2 if "two" in fam else 1, d.get("l") or "")
+def parse_goal(instruction: str) -> Goal | None:
+    """Return the goal of an instruction in ALFWorld's templates, None if it is in none of them.
+
+    Example:
+        >>> parse_goal("find two pen and put them in desk.")
+        Goal(family='pick_two_obj_and_place', object='pen', receptacle='desk', flag='', count=2, lamp='')
+    """
+    words = " ".join(instruction.lower().rstrip(". ").split())
+    if found := _LAMP.fullmatch(words):
+        return Goal("look_at_obj_in_light", found["object"], lamp=found["lamp"])
+    if found := _TWO.fullmatch(words):
+        return Goal("pick_two_obj_and_place", found["a"] or found["b"], found["receptacle"], count=2)
+    if found := _TREATED.fullmatch(words):
+        flag = _FLAGS[found["flag"] or found["verb"]]
+        return Goal(_FAMILIES[flag], found["a"] or found["b"], found["receptacle"], flag)
+    if found := _PLACED.fullmatch(words):
+        return Goal(_FAMILIES[""], found["object"], found["receptacle"])
     return None
 
 
-def _kind(n): return n.rpartition(" ")[0] or n
+def goal_of(instruction: str) -> Goal:
+    """Return the goal of an instruction.
 
-def satisfied(goal, state):
-    p = state.public
-    rows = {r["name"]: r for r in p["receptacles"]}
+    Raises:
+        ValueError: The instruction is in none of ALFWorld's templates.
+    """
+    goal = parse_goal(instruction)
+    if goal is None:
+        raise ValueError(
+            f"no goal in the instruction {instruction!r}; expected one of ALFWorld's, such as 'put a clean mug in desk'"
+        )
+    return goal
+
+
+def satisfied(goal: Goal, state: State) -> bool:
+    """Return whether the public state fulfils a goal.
+
+    "Look at" wants a lamp that was turned on, in a receptacle within reach, and the object in the hand; the order does
+    not matter. All others want `count` objects with the flag in one receptacle, open or not.
+    """
+    public = state.public
     if goal.lamp:
-        if not any(_kind(o["name"]) == goal.object for o in p["holding"]): return False
-        return any(_kind(o["name"]) == goal.lamp and "on" in o["flags"] for n in p["location"] if n in rows for o in rows[n]["contents"])
-    for r in p["receptacles"]:
-        if _kind(r["name"]) == goal.receptacle:
-            if sum(_kind(o["name"]) == goal.object and (not goal.flag or goal.flag in o["flags"]) for o in r["contents"]) >= goal.count: return True
-    return False
+        return any(kind(item["name"]) == goal.object for item in public["holding"]) and any(
+            kind(item["name"]) == goal.lamp and "on" in item["flags"]
+            for row in public["receptacles"]
+            if row["name"] in public["location"]
+            for item in row["contents"]
+        )
+    return any(
+        _count(goal, row["contents"]) >= goal.count
+        for row in public["receptacles"]
+        if kind(row["name"]) == goal.receptacle
+    )
 
-def plausible(goal, state):
-    if goal is None: return False
+
+def plausible(goal: Goal, state: State) -> bool:
+    """Return whether a start with its commitments leaves a goal open and, as far as one can tell, possible.
+
+    Every commitment must name a receptacle of the house and a kind that the goal needs; ids of a kind count from 1
+    without a gap, as the engine's do; there are enough objects, and a lamp if one is wanted; the objects are not
+    already where they have to be.
+    """
     hidden = state.private.get("hidden", ())
-    names = [o["name"] for o in hidden]
-    if len(set(names)) != len(names): return False
-    ks = [_kind(n) for n in names]
-    if ks.count(goal.object) < goal.count or (goal.lamp and goal.lamp not in ks): return False
-    for k in set(ks):
-        ids = sorted(int(n.rpartition(" ")[2]) for n in names if _kind(n) == k)
-        if ids != list(range(1, len(ids) + 1)): return False
-    if not goal.lamp and not goal.flag:
-        at = {}
-        for o in hidden:
-            if _kind(o["name"]) == goal.object and _kind(o["place"]) == goal.receptacle: at[o["place"]] = at.get(o["place"], 0) + 1
-        if max(at.values(), default=0) >= goal.count: return False
-    return True
+    places = {row["name"] for row in state.public["receptacles"]}
+    if any(entry["place"] not in places for entry in hidden) or satisfied(goal, state):
+        return False
+    numbers: dict[str, list[int]] = {what: [] for what in (goal.object, goal.lamp) if what}
+    for entry in hidden:
+        if (what := kind(entry["name"])) not in numbers:
+            return False
+        numbers[what].append(int(entry["name"].rpartition(" ")[2]))
+    if any(sorted(found) != list(range(1, len(found) + 1)) for found in numbers.values()):
+        return False
+    if len(numbers[goal.object]) < goal.count or (goal.lamp and not numbers[goal.lamp]):
+        return False
+    there = Counter(
+        entry["place"]
+        for entry in hidden
+        if kind(entry["name"]) == goal.object and kind(entry["place"]) == goal.receptacle
+    )
+    return bool(goal.flag) or all(count < goal.count for count in there.values())
+
+
+def _count(goal: Goal, items: Iterable[Mapping[str, JSON]]) -> int:
+    return sum(kind(item["name"]) == goal.object and (not goal.flag or goal.flag in item["flags"]) for item in items)

@@ -1,70 +1,342 @@
+"""From the engine's texts to the abstract state.
+
+`initial_state` and `instruction` read the first text of an episode, `observe` every later one. The texts of older
+ALFWorld data ("On the desk 1, you see", "You put the mug 1 in/on the desk 1.") give the same states as the engine's.
+
+The text is the authority: whatever it lists replaces what was believed before. It also tells where the agent stands:
+receptacles may share a place, from which the agent reaches all of them; to go to another one of them fails, since one
+is there already, and what works on one of them shows that it is within reach.
+
+In a third of the official games some thing is in two receptacles at once, such as a mug on the countertop and in the
+coffee machine that stands there. A state has every thing in one place: in the hand if it is held, else where it was
+listed last.
+
+Contents and flags go to the state, so the feedback leaves them out and has few, regular forms.
+"""
+
 import re
-from dreamgym_envs.core.types import State
-from dreamgym_envs.domains.alfworld.grammar import parse
-_FL = ("clean", "hot", "cool", "sliced", "on")
-def instruction(obs):
-    return re.search(r"Your task is to: (.*)", obs).group(1).strip()
-def _list(text):
-    return tuple(m for m in re.findall(r"\ban? ([a-z]+ \d+)", text))
-def initial_state(obs):
-    names = _list(obs.split("you see", 1)[1].split("Your task")[0])
-    return State({"location": (), "holding": (), "receptacles": tuple({"name": n, "status": "unseen", "contents": ()} for n in sorted(names, key=lambda n: (n.split()[0], int(n.split()[1])))), "feedback": "You are in the middle of a room."})
-def _flag(o, add, drop=()):
-    f = (set(o["flags"]) - set(drop)) | {add}
-    return {"name": o["name"], "flags": tuple(x for x in _FL if x in f)}
-def observe(state, action, text):
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dreamgym_envs.core.types import JSON, State
+from dreamgym_envs.domains.alfworld.grammar import FAILURE, parse
+from dreamgym_envs.domains.base import Action
+
+__all__ = ["FLAGS", "START", "initial_state", "instruction", "observe"]
+
+FLAGS = ("clean", "hot", "cool", "sliced", "on")
+"""Flags of objects, in the order in which the state lists them."""
+
+START = "You are in the middle of a room."
+"""Feedback of the initial state."""
+
+_KNOWN = ("open", "surface", "shut")
+_EFFECTS = {"clean": ("clean", None), "heat": ("hot", "cool"), "cool": ("cool", "hot")}
+"""Verb to the flag that it sets and the one that it clears."""
+
+_THING = r"[a-z]+ \d+"
+_SEEN = re.compile(rf"\ban? ({_THING})\b")
+_TASK = re.compile(r"Your task is to: (.+)")
+_ROOM = re.compile(r"Looking quickly around you, you see (.+?)\.")
+_ARRIVAL = re.compile(rf"You arrive at {_THING}\. ")  # older data has a place here ("loc 12") or nothing at all
+_FACING = re.compile(rf"You are facing the ({_THING}(?:, (?:and )?{_THING})*)\. Next to it, you see (.+)\.")
+_LISTING = re.compile(
+    rf"(?:On the (?P<surface>{_THING}), you see|The (?P<open>{_THING}) is open\. In it, you see) (?P<things>.+)\."
+)
+
+
+def instruction(observation: str) -> str:
+    """Return the task of an episode's first text, such as "put a clean mug in shelf.".
+
+    Raises:
+        ValueError: There is none.
+    """
+    found = _TASK.search(observation)
+    if found is None:
+        raise ValueError(f"no 'Your task is to: ...' in the first text of an episode: {observation!r:.300}")
+    return found[1].strip()
+
+
+def initial_state(observation: str) -> State:
+    """Return the state at an episode's first text: the names of the receptacles, sorted, and nothing else is known.
+
+    Raises:
+        ValueError: The text lists no receptacles.
+    """
+    found = _ROOM.search(" ".join(observation.split()))
+    names = _SEEN.findall(found[1]) if found else []
+    if not names:
+        raise ValueError(f"no receptacles in the first text of an episode: {observation!r:.300}")
+    rows = tuple({"name": name, "status": "unseen", "contents": ()} for name in sorted(names, key=_order))
+    return State({"location": (), "holding": (), "receptacles": rows, "feedback": START})
+
+
+def observe(state: State, action: str, text: str) -> State:
+    """Return the state after an action that the engine answered with a text.
+
+    Args:
+        state: The state in which the action was taken; its private part is kept.
+        action: The command, in the wording of either grammar.
+        text: The engine's answer.
+
+    Raises:
+        ValueError: The text is no answer to the action, or names a receptacle that is not there.
+
+    Example:
+        >>> state = observe(state, "go to desk 1", "You arrive at desk 1. On the desk 1, you see a pen 2.")
+        >>> state.public["location"], state.public["feedback"]
+        (('desk 1',), 'You arrive at desk 1.')
+    """
     text = " ".join(text.split())
-    p = dict(state.public); a = parse(action)
-    if text == "Nothing happens." or a is None:
-        if a and a.verb == "go" and a.arguments[0] not in p["location"] and any(r["name"] == a.arguments[0] for r in p["receptacles"]):
-            p["location"] = (*p["location"], a.arguments[0])
-        p["feedback"] = "Nothing happens."
-        return State(p, state.private)
-    rows = {r["name"]: r for r in p["receptacles"]}
-    def put(n, **kw): rows[n] = {**rows[n], **kw}
-    def listing(n):
-        m = re.search(rf"(?:On|In) (?:the {n}|it), you see (.*?)\.(?: |$)", text)
-        known = {o["name"]: o for o in rows[n]["contents"]}
-        return tuple(known.get(x, {"name": x, "flags": ()}) for x in _list(m.group(1)))
-    v, ar = a.verb, a.arguments
-    fb = text
-    if v == "go":
-        r = ar[0]; p["location"] = (r,)
-        if "is closed" in text:
-            if rows[r]["status"] == "unseen": put(r, status="closed")
-            fb = f"You arrive at {r}. The {r} is closed."
-        else:
-            old = rows[r]
-            new = listing(r)
-            known = old["status"] in ("open", "surface", "shut")
-            if not (known and {o["name"] for o in new} == {o["name"] for o in old["contents"]}): put(r, contents=new)
-            if "is open" in text: put(r, status="open"); fb = f"You arrive at {r}. The {r} is open."
-            else: put(r, status="surface"); fb = f"You arrive at {r}."
-    elif v == "open":
-        r = ar[0]; old = rows[r]; new = listing(r)
-        if not (old["status"] == "shut" and {o["name"] for o in new} == {o["name"] for o in old["contents"]}): put(r, contents=new)
-        put(r, status="open"); fb = f"You open the {r}."
-    elif v == "close": put(ar[0], status="shut")
-    elif v == "take":
-        o, r = ar; it = next((x for x in rows[r]["contents"] if x["name"] == o), {"name": o, "flags": ()})
-        put(r, contents=tuple(x for x in rows[r]["contents"] if x["name"] != o)); p["holding"] = (it,)
-    elif v == "move":
-        o, r = ar; it = p["holding"][0]; p["holding"] = (); put(r, contents=(*rows[r]["contents"], it))
-    elif v in ("clean", "heat", "cool"):
-        it = p["holding"][0]
-        p["holding"] = (_flag(it, {"clean": "clean", "heat": "hot", "cool": "cool"}[v], {"heat": ("cool",), "cool": ("hot",)}.get(v, ())),)
-    elif v in ("use", "slice"):
-        for n in list(rows):
-            if any(x["name"] == ar[0] for x in rows[n]["contents"]):
-                put(n, contents=tuple(_flag(x, "on" if v == "use" else "sliced") if x["name"] == ar[0] else x for x in rows[n]["contents"]))
-    elif v == "look":
-        fb = "You look around."
-        if "facing" in text: p["location"] = tuple(dict.fromkeys((*p["location"], *re.findall(r"[a-z]+ \d+", text.split("Next")[0]))))
-    elif v == "examine":
-        if ar[0] in rows:
-            fb = f"The {ar[0]} is closed." if "is closed" in text else f"The {ar[0]} is open." if "is open" in text else f"You examine the {ar[0]}."
-    elif v == "help":
-        fb = "You read the list of commands."
-    p["receptacles"] = tuple(rows[r["name"]] for r in p["receptacles"])
-    p["feedback"] = fb
-    return State(p, state.private)
+    command = parse(action)
+    view = _View(state)
+    if text == FAILURE:
+        if command is not None and command.verb == "go":
+            view.reach(command.arguments[0])
+        return view.state(FAILURE)
+    feedback = _READERS[command.verb](view, command, text) if command is not None else None
+    if feedback is None:
+        raise ValueError(f"cannot read {text!r:.300} as the answer to {action!r}")
+    return view.state(feedback)
+
+
+def _order(name: str) -> tuple[str, int]:
+    kind, _, number = name.rpartition(" ")
+    return kind, int(number)
+
+
+class _View:
+    """A state that is being changed. Rows are replaced, never written to, so that states share them."""
+
+    def __init__(self, state: State) -> None:
+        self.before = state
+        self.location: tuple[str, ...] = state.public["location"]
+        self.holding: tuple[Mapping[str, JSON], ...] = state.public["holding"]
+        self.rows: dict[str, Mapping[str, JSON]] = {row["name"]: row for row in state.public["receptacles"]}
+
+    def state(self, feedback: str) -> State:
+        public = {
+            "location": self.location,
+            "holding": self.holding,
+            "receptacles": tuple(self.rows.values()),
+            "feedback": feedback,
+        }
+        return State(public, self.before.private)
+
+    def reach(self, name: str) -> None:
+        """Note that a receptacle is within reach."""
+        if name in self.rows and name not in self.location:
+            self.location = (*self.location, name)
+
+    def update(self, name: str, **values: Any) -> None:
+        if name not in self.rows:
+            raise ValueError(f"no receptacle {name!r} in the state; it has {', '.join(self.rows)}")
+        row = self.rows[name]
+        if any(row[key] != value for key, value in values.items()):
+            self.rows[name] = {**row, **values}
+
+    def list_contents(self, name: str, status: str, things: str) -> None:
+        """Set the contents of a receptacle to what a text lists; known things keep order and flags."""
+        held = {item["name"] for item in self.holding}
+        listed = [thing for thing in _SEEN.findall(things) if thing not in held]
+        self.update(name, status=status)
+        items = {item["name"]: item for item in self.rows[name]["contents"]}
+        if items.keys() != set(listed):
+            self.update(name, contents=tuple(items.get(thing) or self.remove(thing) for thing in listed))
+
+    def holder(self, thing: str) -> str | None:
+        """Return the receptacle in which a thing is known to be."""
+        return next((name for name, row in self.rows.items() if any(i["name"] == thing for i in row["contents"])), None)
+
+    def remove(self, thing: str) -> Mapping[str, JSON]:
+        """Take a thing from where it is known to be and return it; a thing that nobody has seen has no flags yet."""
+        for item in self.holding:
+            if item["name"] == thing:
+                self.holding = ()
+                return item
+        if name := self.holder(thing):
+            contents = self.rows[name]["contents"]
+            self.update(name, contents=tuple(item for item in contents if item["name"] != thing))
+            return next(item for item in contents if item["name"] == thing)
+        return {"name": thing, "flags": ()}
+
+    def add(self, name: str, item: Mapping[str, JSON]) -> None:
+        """Put a thing into a receptacle. Nobody sees it there if what else is in it is unknown."""
+        if self.rows[name]["status"] in _KNOWN:
+            self.update(name, contents=(*self.rows[name]["contents"], item))
+
+    def flag(self, thing: str, change: Callable[[frozenset[str]], frozenset[str]]) -> None:
+        """Change the flags of a thing within reach, wherever it is known to be."""
+
+        def changed(items: tuple[Mapping[str, JSON], ...]) -> tuple[Mapping[str, JSON], ...]:
+            return tuple(
+                {**item, "flags": tuple(f for f in FLAGS if f in change(frozenset(item["flags"])))}
+                if item["name"] == thing
+                else item
+                for item in items
+            )
+
+        if any(item["name"] == thing for item in self.holding):
+            self.holding = changed(self.holding)
+        elif name := self.holder(thing):
+            self.update(name, contents=changed(self.rows[name]["contents"]))
+            self.reach(name)
+
+
+def _look_at(view: _View, name: str, text: str) -> str | None:
+    """Read what a receptacle shows; return whether it is "open", "closed" or a "surface", None if the text is another.
+
+    A closed receptacle whose contents are known stays known.
+    """
+    if text == f"The {name} is closed.":
+        known = view.rows[name]["status"] in _KNOWN if name in view.rows else False
+        view.update(name, status="shut" if known else "closed")
+        return "closed"
+    found = _LISTING.fullmatch(text)
+    if found is None or name not in (found["surface"], found["open"]):
+        return None
+    status = "surface" if found["surface"] else "open"
+    view.list_contents(name, status, found["things"])
+    return status
+
+
+def _go(view: _View, command: Action, text: str) -> str | None:
+    (name,) = command.arguments
+    status = _look_at(view, name, _ARRIVAL.sub("", text, count=1))
+    if status is None:
+        return None
+    view.location = (name,)
+    return f"You arrive at {name}." if status == "surface" else f"You arrive at {name}. The {name} is {status}."
+
+
+def _open(view: _View, command: Action, text: str) -> str | None:
+    (name,) = command.arguments
+    feedback = f"You open the {name}."
+    if not text.startswith(f"{feedback} ") or _look_at(view, name, text.removeprefix(f"{feedback} ")) != "open":
+        return None
+    view.reach(name)
+    return feedback
+
+
+def _close(view: _View, command: Action, text: str) -> str | None:
+    (name,) = command.arguments
+    if text != f"You close the {name}.":
+        return None
+    view.update(name, status="shut")
+    view.reach(name)
+    return text
+
+
+def _take(view: _View, command: Action, text: str) -> str | None:
+    thing, name = command.arguments
+    if text != f"You pick up the {thing} from the {name}.":
+        return None
+    view.holding = (view.remove(thing),)
+    view.reach(name)
+    return text
+
+
+def _move(view: _View, command: Action, text: str) -> str | None:
+    thing, name = command.arguments
+    feedback = f"You move the {thing} to the {name}."
+    if text not in (feedback, f"You put the {thing} in/on the {name}."):
+        return None
+    view.add(name, view.remove(thing))
+    view.reach(name)
+    return feedback
+
+
+def _treat(view: _View, command: Action, text: str) -> str | None:
+    thing, name = command.arguments
+    if text != f"You {command.verb} the {thing} using the {name}.":
+        return None
+    sets, clears = _EFFECTS[command.verb]
+    view.flag(thing, lambda flags: flags - {clears} | {sets})
+    view.reach(name)
+    return text
+
+
+def _use(view: _View, command: Action, text: str) -> str | None:
+    (thing,) = command.arguments
+    if text != f"You turn on the {thing}.":  # a second time too: the engine never turns a lamp off
+        return None
+    view.flag(thing, lambda flags: flags | {"on"})
+    return text
+
+
+def _slice(view: _View, command: Action, text: str) -> str | None:
+    thing, knife = command.arguments
+    if text != f"You sliced the {thing} with the {knife}.":
+        return None
+    view.flag(thing, lambda flags: flags | {"sliced"})
+    return text
+
+
+_DESCRIPTION = re.compile(r"This is a ((?:hot|cool|cold|clean|sliced|and| )+) [a-z]+ \d+\.")
+
+
+def _examine(view: _View, command: Action, text: str) -> str | None:
+    (name,) = command.arguments
+    if name in view.rows:
+        status = _look_at(view, name, text)
+        if status is not None:
+            view.reach(name)
+        return (
+            None
+            if status is None
+            else f"You examine the {name}."
+            if status == "surface"
+            else f"The {name} is {status}."
+        )
+    if not re.search(rf"\b{name}\b", text):
+        return None
+    if found := _DESCRIPTION.fullmatch(text):
+        told = frozenset(found[1].replace("cold", "cool").split())
+        view.flag(name, lambda flags: told | flags & {"on"})
+    elif text.startswith("There's nothing special"):
+        view.flag(name, lambda flags: flags & {"on"})
+    return text
+
+
+def _inventory(view: _View, command: Action, text: str) -> str | None:
+    held = _SEEN.findall(text.removeprefix("You are carrying: ")) if text.startswith("You are carrying: ") else []
+    if not held and text != "You are not carrying anything.":
+        return None
+    if held != [item["name"] for item in view.holding]:
+        view.holding = tuple(view.remove(thing) for thing in held)
+    return text
+
+
+def _look(view: _View, command: Action, text: str) -> str | None:
+    feedback = "You look around."
+    if text.startswith(START):
+        return feedback
+    found = _FACING.fullmatch(text)
+    if found is None:
+        return None
+    for name in re.findall(_THING, found[1]):
+        view.reach(name)
+    return feedback if found[2] == "nothing" else f"{feedback} Next to it, you see {found[2]}."
+
+
+def _help(view: _View, command: Action, text: str) -> str | None:
+    return "You read the list of commands." if text.startswith("Available commands:") else None
+
+
+_READERS: Mapping[str, Callable[[_View, Action, str], str | None]] = {
+    "go": _go,
+    "open": _open,
+    "close": _close,
+    "take": _take,
+    "move": _move,
+    "clean": _treat,
+    "heat": _treat,
+    "cool": _treat,
+    "use": _use,
+    "slice": _slice,
+    "examine": _examine,
+    "inventory": _inventory,
+    "look": _look,
+    "help": _help,
+}
+"""Verb to what reads its answer into a view and returns the feedback, or None for a text that is no such answer."""
