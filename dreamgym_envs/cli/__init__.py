@@ -2,7 +2,7 @@
 
 import typer
 
-from dreamgym_envs.cli import doctor, evaluate, fidelity, fit, play, record, throughput, train
+from dreamgym_envs.cli import doctor, evaluate, fidelity, fit, play, record, tasks, throughput, train
 
 __all__ = ["app"]
 
@@ -17,6 +17,7 @@ for command in (
     doctor.doctor,
     play.play,
     record.record,
+    tasks.tasks,
     fit.fit,
     fidelity.fidelity,
     throughput.throughput,

@@ -15,6 +15,7 @@ import numpy as np
 from dreamgym_envs.core.knowledge import revealed
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
+from dreamgym_envs.trajectories.tasks import shipped_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +147,14 @@ class Domain(ABC):
 
     # --- the real thing, and who plays it ----------------------------------------------------------------------------
 
-    @abstractmethod
     def tasks(self, split: str = "train") -> Sequence[Task]:
-        """Return the shipped tasks in which a dream can start.
+        """Return the tasks in which a dream can start; by default those that ship.
 
         Raises:
+            FileNotFoundError: None ship.
             ValueError: There is no such split.
         """
+        return shipped_tasks(self.name, split)
 
     @abstractmethod
     def engine(self, **options: Any) -> Engine:

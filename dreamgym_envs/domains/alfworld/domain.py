@@ -1,6 +1,6 @@
 """ALFWorld: a household in text, as a domain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -73,9 +73,6 @@ class ALFWorld(Domain):
             known = inside or "empty" if row["status"] in ("open", "surface", "shut") else "?"
             lines.append(f"  {row['name']} ({row['status']}): {known}")
         return "\n".join(lines)
-
-    def tasks(self, split: str = "train") -> Sequence[Task]:
-        raise FileNotFoundError("assets/tasks/alfworld.jsonl.gz is missing")
 
     def engine(self, **options: Any) -> Engine:
         from dreamgym_envs.domains.alfworld.real import AlfworldEngine
