@@ -223,10 +223,10 @@ class Codec:
         if self.tables.history:
             for step in query.history[-self.tables.history :]:
                 self._write_step(prompt, step)
+        focus = self.domain.focus(query.task, query.state, action)
         prompt.ids.append(self.structure[ACTION])
         if action is not None:
-            self._write_action(prompt, action)
-        focus = self.domain.focus(query.task, query.state, action)
+            self._write_action(prompt, action, focus)
         for name, node in self.schema.root.children.items():
             if name in focus:
                 self._write(prompt, node, focus[name], name)
@@ -250,11 +250,15 @@ class Codec:
                 ids.append(self.kind_ids[kind])
         return tuple(ids), marks
 
-    def _write_action(self, prompt: Prompt, action: Action) -> None:
+    def _write_action(self, prompt: Prompt, action: Action, focus: Mapping[str, JSON]) -> None:
+        """Write an action, behind each argument the properties of the state that mention it."""
         verb = self.verb_ids.get(action.verb)
         prompt.ids += [verb] if verb is not None else self._spell(action.verb)
         for argument in action.arguments:
             self._mention(prompt, argument)
+            for name, node in self.schema.root.children.items():
+                if name in focus and not node.private:
+                    prompt.ids += [self.path_ids[path] for path in _mentions(node, focus[name], name, argument)]
 
     def _write_step(self, prompt: Prompt, step: Step) -> None:
         prompt.ids.append(self.structure[HISTORY])
@@ -262,7 +266,7 @@ class Codec:
         if action is None:
             prompt.ids += self._spell(step.action)
         else:
-            self._write_action(prompt, action)
+            self._write_action(prompt, action, {})
 
     def _write(self, prompt: Prompt, node: Node, value: JSON, path: str) -> None:
         """Write a property of the state.
@@ -281,6 +285,8 @@ class Codec:
             prompt.ids += [self.enum_ids[path, element] for element in value]
         elif node.items is not None:
             head, expected = self.path_ids[path], -1
+            if not value and "." not in path:
+                prompt.ids.append(head)
             for element in value:
                 if len(prompt.ids) != expected:
                     prompt.ids.append(head)
@@ -410,6 +416,24 @@ class Codec:
 
     def _spell(self, text: str) -> list[int]:
         return [self.structure[OPEN], *self.vocabulary.encode(text), self.structure[CLOSE]]
+
+
+def _mentions(node: Node, value: JSON, path: str, name: str) -> Iterator[str]:
+    """Yield the paths below a property at which a string occurs, but for the rows that are about it."""
+    if node.kind == "string":
+        if value == name:
+            yield path
+    elif node.kind == "array" and node.items is not None and node.items.kind != "object":
+        if name in value:
+            yield path
+    elif node.kind == "array" and node.items is not None:
+        rows = any(child.key is not None for child in node.items.children.values())
+        if not rows and any(name in element.values() for element in value):
+            yield path
+        for element in value if rows else ():
+            for below, child in node.items.children.items():
+                if child.kind == "array" and below in element:
+                    yield from _mentions(child, element[below], f"{path}.{below}", name)
 
 
 def resolve(root: Node, path: Sequence[str]) -> tuple[str, Node, tuple[str, ...]]:

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -52,8 +53,8 @@ class FitConfig:
         lr: Peak learning rate of everything else (AdamW).
         warmup: Steps of linear warm-up, before the cosine.
         invented_weight: Weight in the loss of tokens that invent what is hidden.
-        paid_copies: How often a transition that pays is shown per epoch.
-        start_copies: How often a reset is shown per epoch.
+        rare_copies: Most copies of an example per epoch. A class is what the output says (reasoning, operations,
+            feedback, reward); see `balanced`.
         relabels: How many other tasks each episode is relabelled with.
         start_relabels: How many more for the resets of episodes that revealed enough.
         coverage: Share of hidden arrays that an episode must have revealed to teach resets.
@@ -74,8 +75,7 @@ class FitConfig:
     lr: float = 3e-3
     warmup: int = 50
     invented_weight: float = 3.0
-    paid_copies: int = 3
-    start_copies: int = 2
+    rare_copies: int = 8
     relabels: int = 1
     start_relabels: int = 6
     coverage: float = 0.85
@@ -189,6 +189,19 @@ def encode(codec: Codec, tables: GrammarTables, query: Query, target: Prediction
     return Encoded(ids, len(prompt.ids), weights)
 
 
+def balanced(codec: Codec, encoded: Sequence[Encoded], most: int) -> list[int]:
+    """Return how often to show each example per epoch: the square root of how rare its class is, 1 to `most`.
+
+    A class is an output without its names: what is rare in play, such as an action that fails for want of a switch, is
+    as much a part of the world as going about.
+    """
+    names = {*codec.slot_ids, *codec.number_ids, *codec.kind_ids.values()}
+    classes = [tuple(token for token in item.ids[item.prompt :].tolist() if token not in names) for item in encoded]
+    counts = Counter(classes)
+    largest = max(counts.values())
+    return [int(min(most, max(1.0, (largest / (4 * counts[name])) ** 0.5))) for name in classes]
+
+
 def batches(encoded: Sequence[Encoded], copies: Sequence[int], tokens: int, seed: int) -> list[list[int]]:
     """Return one epoch's batches of example indices: similar lengths together, in a seeded random order."""
     rng = np.random.default_rng(seed)
@@ -252,19 +265,15 @@ def fit(
     codec = Codec(domain, tables, vocabulary)
     grammar = GrammarTables(codec)
     encoded: list[Encoded] = []
-    copies: list[int] = []
     skipped: dict[str, int] = {}
     for query, target in track(pairs, "encoding", console=console, disable=quiet):
         try:
             encoded.append(encode(codec, grammar, query, target, config.invented_weight))
         except ValueError as error:
             skipped[str(error)] = skipped.get(str(error), 0) + 1
-            continue
-        copies.append(
-            config.start_copies if query.action is None else config.paid_copies if target.reward > 0 else 1
-        )
     for reason, count in sorted(skipped.items(), key=lambda item: -item[1])[:5]:
         console.print(f"left out {count} examples: {reason}")
+    copies = balanced(codec, encoded, config.rare_copies)
     lengths = np.array([len(item.ids) for item in encoded])
     prompts = np.array([item.prompt for item in encoded])
     console.print(

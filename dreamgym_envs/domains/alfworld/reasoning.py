@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from dreamgym_envs.core.types import State, Transition
 from dreamgym_envs.domains.alfworld.focus import kind
 from dreamgym_envs.domains.alfworld.goal import Goal, parse_goal
-from dreamgym_envs.domains.alfworld.grammar import parse
+from dreamgym_envs.domains.alfworld.grammar import FAILURE, STATIONS, parse
 from dreamgym_envs.domains.base import Action
-
-FAILURE = "Nothing happens."
-"""The engine's answer to whatever is impossible."""
 
 
 def explain(transition: Transition) -> str:
@@ -53,9 +50,9 @@ _UNSEEN_CHECK = {
     "open": "opens",
     "close": "closes",
     "move": "fits",
-    "clean": "can be cleaned so",
-    "heat": "can be heated so",
-    "cool": "can be cooled so",
+    "clean": "can be cleaned",
+    "heat": "can be heated",
+    "cool": "can be cooled",
     "use": "has a switch",
     "slice": "can be sliced so",
 }
@@ -89,6 +86,7 @@ def _preconditions(action: Action, state: State) -> Iterator[tuple[str, bool]]:
         case "clean" | "heat" | "cool":
             yield f"holding {arguments[0]}", arguments[0] in held
             yield f"at {arguments[1]}", arguments[1] in location
+            yield f"{arguments[1]} is for it", kind(arguments[1]) == STATIONS[action.verb]
         case "use":
             within = [rows[name] for name in location if name in rows]
             yield f"{arguments[0]} within reach", any(o["name"] == arguments[0] for r in within for o in r["contents"])
