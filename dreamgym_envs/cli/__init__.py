@@ -2,7 +2,7 @@
 
 import typer
 
-from dreamgym_envs.cli import doctor, evaluate, fidelity, fit, play, record, tasks, throughput, train
+from dreamgym_envs.cli import demo, doctor, evaluate, fidelity, fit, play, record, tasks, throughput, train
 
 __all__ = ["app"]
 
@@ -14,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 for command in (
+    demo.demo,
     doctor.doctor,
     play.play,
     record.record,
