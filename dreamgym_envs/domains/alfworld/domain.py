@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
-from dreamgym_envs.domains.alfworld import focus, goal, grammar, players, reasoning, relabel
+from dreamgym_envs.domains.alfworld import focus, goal, grammar, players, reasoning, relabel, reveals
 from dreamgym_envs.domains.base import Action, Domain, Engine, Player
 
 
@@ -20,7 +20,10 @@ class ALFWorld(Domain):
     title = "ALFWorld"
     max_episode_steps = 50
     max_candidates = 96
-    held_out = {"generated": {"split": "valid"}, "official": {"games": "official", "split": "valid_seen"}}
+    held_out: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "generated": {"split": "valid"},
+        "official": {"games": "official", "split": "valid_seen"},
+    }
 
     def __init__(self) -> None:
         self.schema = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "alfworld.json")
@@ -57,6 +60,9 @@ class ALFWorld(Domain):
 
     def plausible_start(self, task: Task, state: State) -> bool:
         return goal.plausible(goal.parse_goal(task.instruction), state)
+
+    def reveals(self, transition: Transition) -> bool:
+        return reveals.reveals(transition)
 
     def goal_satisfied(self, task: Task, state: State) -> bool:
         found = goal.parse_goal(task.instruction)
