@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from dreamgym_envs.core.delta import apply_delta
 from dreamgym_envs.experience.codec import Codec, abstracted, expanded, fit_tables, split_instruction
+from dreamgym_envs.experience.dataset import encode, examples
 from dreamgym_envs.experience.grammar import GrammarTables, Parser
 from dreamgym_envs.experience.model import Prediction, Query
-from dreamgym_envs.experience.training import encode, examples
 from dreamgym_envs.experience.vocabulary import Vocabulary
 from tests.toy import Boxes, episodes
 
@@ -108,16 +108,16 @@ def test_a_reveal_keeps_every_promise(codec: Codec, pairs: list[tuple[Query, Pre
         assert promised == {name for name in shown if name.startswith(wanted)}
 
 
-def test_frequent_texts_are_one_token_whatever_they_name(
-    codec: Codec, pairs: list[tuple[Query, Prediction]]
-) -> None:
+def test_frequent_texts_are_one_token_whatever_they_name(codec: Codec, pairs: list[tuple[Query, Prediction]]) -> None:
     assert "You take ⟦1⟧." in codec.lexicon_ids["feedback"]
     query, target = next(pair for pair in pairs if pair[0].action is not None)
     encoded = encode(codec, GrammarTables(codec), query, target, 3.0)
     assert len(encoded.ids) - encoded.prompt < 20
 
 
-@given(st.text(alphabet="abc 12.", max_size=30), st.lists(st.text(alphabet="abc12", min_size=1, max_size=4), max_size=4))
+@given(
+    st.text(alphabet="abc 12.", max_size=30), st.lists(st.text(alphabet="abc12", min_size=1, max_size=4), max_size=4)
+)
 def test_abstracting_and_expanding_are_inverse(text: str, names: list[str]) -> None:
     strings = list(dict.fromkeys(names))
     slots = {name: index for index, name in enumerate(strings, start=1)}

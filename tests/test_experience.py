@@ -9,11 +9,12 @@ import pytest
 from dreamgym_envs.core.delta import apply_delta
 from dreamgym_envs.experience import load_model
 from dreamgym_envs.experience.cache import PredictionCache
+from dreamgym_envs.experience.dataset import batches, encode, examples
 from dreamgym_envs.experience.generation import draw
-from dreamgym_envs.experience.local import CheckpointError, LocalModel
+from dreamgym_envs.experience.local import LocalModel
 from dreamgym_envs.experience.model import ExperienceModel, Prediction, Query
 from dreamgym_envs.experience.muon import orthogonalised
-from dreamgym_envs.experience.training import FitConfig, batches, encode, examples, fit
+from dreamgym_envs.experience.training import FitConfig, fit
 from tests.toy import Boxes, episodes
 
 CONFIG = FitConfig(steps=120, tokens=1024, hidden=64, layers=2, heads=2, feed_forward=128, threads=1, warmup=10)

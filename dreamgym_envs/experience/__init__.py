@@ -50,6 +50,4 @@ def _load(
     from dreamgym_envs.experience.local import LocalModel
 
     directory = embedded_checkpoint(domain.name) if spec == "embedded" else Path(spec)
-    return LocalModel.load(
-        directory, domain, backend=backend, threads=threads, cache=cache, threshold=threshold
-    )
+    return LocalModel.load(directory, domain, backend=backend, threads=threads, cache=cache, threshold=threshold)

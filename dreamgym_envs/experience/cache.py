@@ -9,9 +9,9 @@ from dreamgym_envs.experience.model import Prediction
 class PredictionCache:
     """Least recently used predictions by everything that they depend on.
 
-    The key is the prompt with the strings that its slots stand for: greedy decoding reads nothing else. Predictions with
-    a sampled part are never kept. It pays where tasks and starts repeat (evaluation, groups of rollouts), hardly where
-    every environment is in a house of its own.
+    The key is the prompt with the strings that its slots stand for: greedy decoding reads nothing else. Predictions
+    with a sampled part are never kept. It pays where tasks and starts repeat (evaluation, groups of rollouts), hardly
+    where every environment is in a house of its own.
 
     Args:
         capacity: Most predictions kept; 0 keeps none.

@@ -1,8 +1,8 @@
 """Generation: many outputs at once, each under its own grammar, from any decoder.
 
-The loop knows nothing of the model's size or hardware: a decoder's `forward` takes a flat list of tokens and returns the
-logits that are asked for, the parser of each row says what may come next. Tokens that the grammar leaves no choice about
-are not asked for: they ride along with the next forward call.
+The loop knows nothing of the model's size or hardware: a decoder's `forward` takes a flat list of tokens and returns
+the logits that are asked for, the parser of each row says what may come next. Tokens that the grammar leaves no choice
+about are not asked for: they ride along with the next forward call.
 """
 
 from collections.abc import Sequence
@@ -60,9 +60,7 @@ class Row:
             self.choice = self._parse.send(token)
         except StopIteration as stop:
             self.choice = None
-            self.prediction = replace(
-                stop.value, confidence=float(np.exp(self.log_confidence)), sampled=self.sampled
-            )
+            self.prediction = replace(stop.value, confidence=float(np.exp(self.log_confidence)), sampled=self.sampled)
 
 
 def generate(

@@ -24,7 +24,18 @@ from numpy.typing import NDArray
 from dreamgym_envs.core.delta import Edit, apply_delta
 from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON, State
-from dreamgym_envs.experience.codec import CLOSE, DELTA, END, OPEN, Codec, Prompt, expanded, holes, resolve, split_number
+from dreamgym_envs.experience.codec import (
+    CLOSE,
+    DELTA,
+    END,
+    OPEN,
+    Codec,
+    Prompt,
+    expanded,
+    holes,
+    resolve,
+    split_number,
+)
 from dreamgym_envs.experience.model import Prediction
 
 MOST_LINES = 24
@@ -66,9 +77,7 @@ class GrammarTables:
         self.text_of = {
             path: {token: text for text, token in table.items()} for path, table in codec.lexicon_ids.items()
         }
-        self.operations = [
-            (token, *_operation(codec, operation)) for operation, token in codec.operation_ids.items()
-        ]
+        self.operations = [(token, *_operation(codec, operation)) for operation, token in codec.operation_ids.items()]
         self.operation_of = {token: (op, names, nodes) for token, op, names, nodes in self.operations}
         self.order = {name: index for index, name in enumerate(codec.schema.root.children)}
         self.reveals = {
@@ -354,9 +363,7 @@ class Parser:
                 promised[element[node.key]] = False
                 self._take(node, element[node.key])
 
-    def _plain(
-        self, node: Node, path: str, ends: tuple[int, ...], before: list[JSON]
-    ) -> Generator[Choice, int, JSON]:
+    def _plain(self, node: Node, path: str, ends: tuple[int, ...], before: list[JSON]) -> Generator[Choice, int, JSON]:
         """Read an element that is no object; None if the end token comes instead."""
         if node.kind == "enum":
             table = {self.codec.enum_ids[path, value]: value for value in node.values if value not in before}

@@ -24,9 +24,7 @@ class Muon(torch.optim.Optimizer):
         iterations: Newton-Schulz iterations.
     """
 
-    def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.02, momentum: float = 0.95, iterations: int = 5
-    ) -> None:
+    def __init__(self, params: Iterable[Tensor], lr: float = 0.02, momentum: float = 0.95, iterations: int = 5) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "iterations": iterations})
 
     @torch.no_grad()
@@ -61,7 +59,7 @@ def orthogonalised(matrices: Tensor, iterations: int = 5) -> Tensor:
     """
     a, b, c = _COEFFICIENTS
     tall = matrices.shape[-2] > matrices.shape[-1]
-    x = matrices.mT if tall else matrices
+    x: Tensor = matrices.mT if tall else matrices
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(iterations):
         gram = x @ x.mT

@@ -1,8 +1,8 @@
 """Reasoning templates: why a real transition came out as it did, as a checklist in fixed order.
 
 Preconditions first, each on a line that names its evidence; then, where the action can end the task, the goal's
-conditions with a running tally; the verdict last. A check that only the outcome can tell (does the object fit, can it be
-cleaned) is read from the outcome. This makes training data; a dream never calls it.
+conditions with a running tally; the verdict last. A check that only the outcome can tell (does the object fit, can it
+be cleaned) is read from the outcome. This makes training data; a dream never calls it.
 """
 
 from collections.abc import Iterator

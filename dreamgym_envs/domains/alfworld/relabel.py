@@ -1,8 +1,8 @@
 """Hindsight relabelling: a real episode as if another task had been set.
 
 What an action does to a household does not depend on the task; only the verdict does. So an episode teaches as many
-tasks as it fulfils or nearly fulfils (Andrychowicz et al., "Hindsight Experience Replay", 2017). The verdict is the goal's
-definition in PDDL, applied to what the episode shows.
+tasks as it fulfils or nearly fulfils (Andrychowicz et al., "Hindsight Experience Replay", 2017). The verdict is the
+goal's definition in PDDL, applied to what the episode shows.
 """
 
 from dataclasses import replace
@@ -72,7 +72,12 @@ def _instruction(trajectory: Trajectory, rng: np.random.Generator) -> str | None
         action = parse(step.action)
         for item in step.state.public["holding"]:
             held[kind(item["name"])] = None
-        if action is not None and action.verb == "move" and before.public["holding"] and not step.state.public["holding"]:
+        if (
+            action is not None
+            and action.verb == "move"
+            and before.public["holding"]
+            and not step.state.public["holding"]
+        ):
             item = before.public["holding"][0]
             moved.append((kind(item["name"]), kind(action.arguments[1]), item["flags"]))
         if action is not None and action.verb == "use" and kind(action.arguments[0]) in _LAMPS:

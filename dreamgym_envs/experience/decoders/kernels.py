@@ -240,7 +240,7 @@ _operator(operator.mul, "fmul")
 
 # --- Matrix products -----------------------------------------------------------------------------------------------------
 
-STORE, ADD, SWIGLU = 0, 1, 2
+STORE, ADD, SWIGLU = np.int64(0), np.int64(1), np.int64(2)
 """What a product does with its result: keep it; add it to what is there; keep silu(first half) * second half of a panel."""
 
 
@@ -440,11 +440,11 @@ def _attend(x, x_at, stride, tokens, row, position, first, heads, kv_heads, head
         for head in range(heads):
             base = ((slots + row[first + done]) * kv_heads + head // (heads // kv_heads)) * capacity * head_dim
             query = x_at + done * stride + head * head_dim
-            _product(x, query, stride, chunk, head_dim, keys, base, head_dim * PANEL, blocks, x, scores_at, capacity, PANEL, STORE)  # noqa: E501
+            _product(x, query, stride, chunk, head_dim, keys, base, head_dim * PANEL, blocks, x, scores_at, capacity, np.int64(PANEL), STORE)  # noqa: E501
             for i in range(chunk):
                 _softmax(x, scores_at + i * capacity, position[first + done + i] + 1, length, scale)
             mixed = out_at + done * heads * head_dim + head * head_dim
-            _product(x, scores_at, capacity, chunk, length, values, base, capacity * PANEL, head_dim // PANEL, x, mixed, heads * head_dim, PANEL, STORE)  # noqa: E501
+            _product(x, scores_at, capacity, chunk, length, values, base, capacity * PANEL, head_dim // PANEL, x, mixed, heads * head_dim, np.int64(PANEL), STORE)  # noqa: E501
         done = stop
 
 
@@ -502,20 +502,20 @@ def forward(ids, row, position, last, numbers, epsilon, embedding, weights, gain
     queries, joined = heads * head_dim, (heads + 2 * kv_heads) * head_dim
     vocabulary_panels = (vocabulary + PANEL - 1) // PANEL
     height = BLOCK + TILE
-    x = 0
+    x = np.int64(0)  # numba would compile a callee again for each literal
     normed = x + height * hidden
     qkv = normed + height * hidden
     mixed = qkv + height * joined
     active = mixed + height * queries
     scores = active + height * feed_forward
-    wanted = 0
+    wanted = np.int64(0)
     for start in range(0, len(ids), BLOCK):
         tokens = min(BLOCK, len(ids) - start)
         for i in range(tokens):
             source = ids[start + i] * hidden
             for j in range(0, hidden, LANES):
                 _store(work, x + i * hidden + j, _load(embedding, source + j))
-        matrix = gain = 0
+        matrix = gain = np.int64(0)
         count = tokens
         for layer in range(layers):
             slots = layer * allocated
@@ -523,7 +523,7 @@ def forward(ids, row, position, last, numbers, epsilon, embedding, weights, gain
             key_panels = 2 * kv_heads * head_dim // PANEL
             query_panels = queries // PANEL
             step = hidden * PANEL
-            _product(work, normed, hidden, tokens, hidden, weights, matrix + query_panels * step, step, key_panels, work, qkv + queries, joined, PANEL, STORE)  # noqa: E501
+            _product(work, normed, hidden, tokens, hidden, weights, matrix + query_panels * step, step, key_panels, work, qkv + queries, joined, np.int64(PANEL), STORE)  # noqa: E501
             for i in range(tokens):
                 at, place = qkv + i * joined + queries, position[start + i]
                 _rotate(work, at, kv_heads, head_dim, rope, place)
@@ -543,23 +543,23 @@ def forward(ids, row, position, last, numbers, epsilon, embedding, weights, gain
                 if count == 0:
                     break
                 of_row, of_position, first = kept[:BLOCK], kept[BLOCK:], 0
-            _product(work, normed, hidden, count, hidden, weights, matrix, step, query_panels, work, qkv, joined, PANEL, STORE)
+            _product(work, normed, hidden, count, hidden, weights, matrix, step, query_panels, work, qkv, joined, np.int64(PANEL), STORE)
             matrix += hidden * joined
             for i in range(count):
                 _rotate(work, qkv + i * joined, heads, head_dim, rope, of_position[first + i])
             _attend(work, qkv, joined, count, of_row, of_position, first, heads, kv_heads, head_dim, capacity, slots, keys, values, scores, mixed)  # noqa: E501
-            _product(work, mixed, queries, count, queries, weights, matrix, queries * PANEL, hidden // PANEL, work, x, hidden, PANEL, ADD)  # noqa: E501
+            _product(work, mixed, queries, count, queries, weights, matrix, queries * PANEL, hidden // PANEL, work, x, hidden, np.int64(PANEL), ADD)  # noqa: E501
             matrix += queries * hidden
             _normalise(work, x, count, hidden, gains, gain + hidden, epsilon, work, normed)
             gain += 2 * hidden
-            _product(work, normed, hidden, count, hidden, weights, matrix, step, feed_forward // LANES, work, active, feed_forward, LANES, SWIGLU)  # noqa: E501
+            _product(work, normed, hidden, count, hidden, weights, matrix, step, feed_forward // LANES, work, active, feed_forward, np.int64(LANES), SWIGLU)  # noqa: E501
             matrix += 2 * hidden * feed_forward
-            _product(work, active, feed_forward, count, feed_forward, weights, matrix, feed_forward * PANEL, hidden // PANEL, work, x, hidden, PANEL, ADD)  # noqa: E501
+            _product(work, active, feed_forward, count, feed_forward, weights, matrix, feed_forward * PANEL, hidden // PANEL, work, x, hidden, np.int64(PANEL), ADD)  # noqa: E501
             matrix += feed_forward * hidden
         if count:
             _normalise(work, x, count, hidden, gains, gain, epsilon, work, normed)
             width = vocabulary_panels * PANEL
-            _product(work, normed, hidden, count, hidden, weights, matrix, hidden * PANEL, vocabulary_panels, out, wanted * width, width, PANEL, STORE)  # noqa: E501
+            _product(work, normed, hidden, count, hidden, weights, matrix, hidden * PANEL, vocabulary_panels, out, wanted * width, width, np.int64(PANEL), STORE)  # noqa: E501
             wanted += count
     return OK
 

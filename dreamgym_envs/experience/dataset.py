@@ -1,0 +1,173 @@
+"""The training set: episodes to examples to numbers.
+
+Every transition of an episode is an example, with the hidden part of its state filled in by hindsight; an episode that
+revealed nearly everything also says what its world hid, which is what a dream asks at reset. Episodes are seen again as
+if other tasks had been set, and rare outputs are shown more often.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dreamgym_envs.core.delta import Edit
+from dreamgym_envs.core.schema import Node
+from dreamgym_envs.core.types import JSON, State, Trajectory
+from dreamgym_envs.domains.base import Domain
+from dreamgym_envs.experience.codec import Codec, example
+from dreamgym_envs.experience.grammar import GrammarTables, Parser
+from dreamgym_envs.experience.model import Prediction, Query
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """An example as numbers.
+
+    Attributes:
+        ids: int32 [length], prompt and output.
+        prompt: Length of the prompt.
+        weights: float32 [length - prompt], of each output token in the loss.
+    """
+
+    ids: NDArray[np.int32]
+    prompt: int
+    weights: NDArray[np.float32]
+
+
+def examples(domain: Domain, trajectory: Trajectory, coverage: float) -> Iterator[tuple[Query, Prediction]]:
+    """Yield an episode's transitions, and its reset if it revealed enough, as queries with their right answers."""
+    hidden = domain.hindsight(trajectory)
+    for transition, private in zip(trajectory.transitions(), hidden, strict=True):
+        if domain.parse(transition.action) is None:
+            continue
+        transition = replace(transition, state=State(transition.state.public, private))
+        yield example(domain, replace(transition, reasoning=transition.reasoning or domain.explain(transition)))
+    yield from _start(domain, trajectory, hidden[0] if hidden else {}, coverage)
+
+
+def _start(
+    domain: Domain, trajectory: Trajectory, hidden: Mapping[str, JSON], coverage: float
+) -> Iterator[tuple[Query, Prediction]]:
+    """Yield the reset of an episode that revealed at least `coverage` of its hidden arrays."""
+    if not hidden or _revealed(domain, trajectory.steps[-1].state) < coverage:
+        return
+    start = State(trajectory.task.initial.public, hidden)
+    if domain.plausible_start(trajectory.task, start):
+        delta = tuple(Edit("set", (name,), value) for name, value in hidden.items())
+        yield Query(trajectory.task, trajectory.task.initial, None), Prediction("", delta, 0.0, False)
+
+
+def dataset(
+    domain: Domain,
+    trajectories: Iterable[Trajectory],
+    *,
+    relabels: int = 1,
+    start_relabels: int = 6,
+    coverage: float = 0.85,
+    seed: int = 0,
+) -> list[tuple[Query, Prediction]]:
+    """Return the training examples of episodes, as they were and relabelled with other tasks.
+
+    Args:
+        domain: The domain of the episodes.
+        trajectories: The episodes.
+        relabels: How many other tasks each episode is relabelled with.
+        start_relabels: How many more for the resets of episodes that revealed enough.
+        coverage: Share of hidden arrays that an episode must have revealed to teach resets.
+        seed: Of the choice of tasks.
+    """
+    rng = np.random.default_rng(seed)
+    pairs: list[tuple[Query, Prediction]] = []
+    for trajectory in trajectories:
+        pairs += examples(domain, trajectory, coverage)
+        for _ in range(relabels):
+            other = domain.relabel(trajectory, rng)
+            if other is not None:
+                pairs += examples(domain, other, coverage)
+        if _revealed(domain, trajectory.steps[-1].state) >= coverage:
+            for _ in range(start_relabels):
+                other = domain.relabel(trajectory, rng)
+                if other is not None:
+                    whole = replace(trajectory, task=other.task)
+                    pairs += _start(domain, whole, domain.hindsight(whole)[0], coverage)
+    return pairs
+
+
+def _revealed(domain: Domain, state: State) -> float:
+    """Return the share of arrays with "x-known" that are known in a state."""
+    counts = [0, 0]
+
+    def visit(node: Node, value: JSON, parent: Any) -> None:
+        if node.known is not None:
+            counts[0] += node.known_when(parent)
+            counts[1] += 1
+        if node.kind == "object":
+            for name, child in node.children.items():
+                if not child.private:
+                    visit(child, value[name], value)
+        elif node.kind == "array" and node.items is not None and node.items.kind == "object":
+            for element in value:
+                visit(node.items, element, {})
+
+    visit(domain.schema.root, state.public, {})
+    return counts[0] / counts[1] if counts[1] else 1.0
+
+
+def encode(codec: Codec, tables: GrammarTables, query: Query, target: Prediction, invented_weight: float) -> Encoded:
+    """Return an example as numbers, checked against the grammar.
+
+    Raises:
+        ValueError: The grammar forbids the right answer, which means that the data contradicts the schema.
+    """
+    prompt = codec.encode(query)
+    output = codec.encode_output(prompt, target)
+    weights = np.ones(len(output), dtype=np.float32)
+    parse = Parser(tables, prompt, query.state, reasons=query.action is not None).parse()
+    choice = next(parse)
+    for index, token in enumerate(output):
+        if token not in choice.ids:
+            raise ValueError(f"the grammar forbids token {codec.vocabulary.tokenizer.id_to_token(token)!r}")
+        if choice.sampled:
+            weights[index] = invented_weight
+        elif len(choice.ids) == 1:
+            weights[index] = 0.0
+        try:
+            choice = parse.send(token)
+        except StopIteration:
+            break
+    ids = np.array(prompt.ids + output, dtype=np.int32)
+    return Encoded(ids, len(prompt.ids), weights)
+
+
+def balanced(codec: Codec, encoded: Sequence[Encoded], most: int) -> list[int]:
+    """Return how often to show each example per epoch: the square root of how rare its class is, 1 to `most`.
+
+    A class is an output without its names: what is rare in play, such as an action that fails for want of a switch, is
+    as much a part of the world as going about.
+    """
+    names = {*codec.slot_ids, *codec.number_ids, *codec.kind_ids.values()}
+    classes = [tuple(token for token in item.ids[item.prompt :].tolist() if token not in names) for item in encoded]
+    counts = Counter(classes)
+    largest = max(counts.values())
+    return [int(min(most, max(1.0, (largest / (4 * counts[name])) ** 0.5))) for name in classes]
+
+
+def batches(encoded: Sequence[Encoded], copies: Sequence[int], tokens: int, seed: int) -> list[list[int]]:
+    """Return one epoch's batches of example indices: similar lengths together, in a seeded random order."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(np.repeat(np.arange(len(encoded)), copies))
+    window = 8192
+    result: list[list[int]] = []
+    for start in range(0, len(order), window):
+        part = sorted(order[start : start + window].tolist(), key=lambda index: len(encoded[index].ids))
+        batch: list[int] = []
+        for index in part:
+            if batch and (len(batch) + 1) * len(encoded[index].ids) > tokens:
+                result.append(batch)
+                batch = []
+            batch.append(index)
+        result.append(batch)
+    return [result[index] for index in rng.permutation(len(result))]
