@@ -27,8 +27,8 @@ MISSING_EXTRA = "the ALFWorld engine is not installed; run: pip install 'dreamgy
 PARSES = 2048
 """Grammar strings whose parse is remembered: some 80 a game, nearly all shared by all games."""
 
-TRANSLATIONS = 32
-"""PDDL problems whose translation is remembered; each takes about 3 MB."""
+TRANSLATIONS = 128
+"""PDDL problems whose translation is remembered: a held-out set of a hundred games, some 2 MB each."""
 
 _FLAGS = {"isclean": "clean", "ishot": "hot", "iscool": "cool", "issliced": "sliced", "istoggled": "on"}
 _LISTED = re.compile(r"\[\{(\w+)\.name \|[^]]*\]")
@@ -88,7 +88,7 @@ class AlfworldGame:
         self._patches = _memoised(planner) if memoise else ()
         self._planner = planner
         self._env = self._make()
-        self._commands: tuple[str, ...] = ()
+        self._commands: tuple[str, ...] | None = None  # None until reset
         self._loaded = False
 
     def load(self, game: Mapping[str, Any] | str | Path) -> None:
@@ -102,8 +102,12 @@ class AlfworldGame:
         missing = [key for key in ("pddl_domain", "grammar", "pddl_problem") if not isinstance(data.get(key), str)]
         if missing:
             raise ValueError(f"not an ALFWorld game: no text for {', '.join(missing)}; expected a game.tw-pddl")
-        self._loaded = False
+        if self._env is None:
+            raise RuntimeError("this game was closed; make a new AlfworldGame")
+        self._loaded, self._commands = False, None
         with self._remembering():
+            if self._patches:
+                self._modules.interned.clear()
             self._env.load(dict(data))
         self._loaded = True
 
@@ -118,6 +122,8 @@ class AlfworldGame:
 
     def step(self, command: str) -> tuple[str, bool]:
         """Give a command and return the engine's text and whether the goal holds now."""
+        if self._commands is None:
+            raise RuntimeError("the game has not started; call reset() first")
         with self._remembering():
             state, _, won = self._env.step(command)
         self._commands = tuple(state["admissible_commands"])
@@ -125,8 +131,8 @@ class AlfworldGame:
 
     @property
     def admissible_commands(self) -> tuple[str, ...]:
-        """The engine's own list of commands that do something now, sorted."""
-        return self._commands
+        """The engine's own list of commands that do something now, sorted; none before a reset."""
+        return self._commands or ()
 
     @property
     def won(self) -> bool:
@@ -179,7 +185,7 @@ class AlfworldGame:
         """Hand the copy of the planner's library to the next game; this one can no longer be played."""
         if self._env is not None:
             _LIBRARIES.append(self._env.unwrapped.downward_lib)
-            self._env, self._loaded, self._commands = None, False, ()
+            self._env, self._loaded, self._commands = None, False, None
 
     def _make(self) -> Any:
         """Return the engine with ALFWorld's names, on a library that nobody uses."""
@@ -222,18 +228,21 @@ class _Modules(NamedTuple):
     pddl_env: Any
     fast_downward: Any
     demangler: Any
+    interned: dict[Any, Any]
+    """textworld keeps the facts of every game it ever saw. They compare by value: we forget them at each load."""
 
 
 @cache
 def _modules() -> _Modules:
     try:
         import fast_downward
+        import mementos.core
         import textworld
         from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
         from textworld.envs.pddl import PddlEnv, logic, textgen
     except ImportError as error:
         raise ImportError(MISSING_EXTRA) from error
-    return _Modules(textworld, logic, textgen, PddlEnv, fast_downward, AlfredDemangler)
+    return _Modules(textworld, logic, textgen, PddlEnv, fast_downward, AlfredDemangler, mementos.core._memento_cache)
 
 
 @cache

@@ -49,9 +49,9 @@ _NO_TARGETS = frozenset({"SinkBasin", "BathtubBasin", "Toaster", "TowelHolder", 
 _ATTRACTION = {
     "CounterTop": 3.5, "DiningTable": 6.5, "Desk": 2.4, "Bed": 4.0, "Dresser": 2.5, "SideTable": 1.6,
     "CoffeeTable": 3.0, "TVStand": 4.5, "Sofa": 3.0, "Fridge": 4.0, "Cart": 3.5, "Toilet": 2.0, "SinkBasin": 1.2,
-    "BathtubBasin": 2.5, "Microwave": 1.5, "Shelf": 0.9, "ArmChair": 1.0, "Ottoman": 1.3, "GarbageCan": 1.3, "Safe": 1.5,
-    "StoveBurner": 9.0, "Drawer": 0.6, "Cabinet": 0.6, "CoffeeMachine": 12.0, "ToiletPaperHanger": 3.0, "TowelHolder": 1.0,
-    "HandTowelHolder": 60.0, "LaundryHamper": 0.02, "Toaster": 0.02,
+    "BathtubBasin": 2.5, "Microwave": 1.5, "Shelf": 0.9, "ArmChair": 1.0, "Ottoman": 1.3, "GarbageCan": 1.3,
+    "Safe": 1.5, "StoveBurner": 9.0, "Drawer": 0.6, "Cabinet": 0.6, "CoffeeMachine": 12.0, "ToiletPaperHanger": 3.0,
+    "TowelHolder": 1.0, "HandTowelHolder": 60.0, "LaundryHamper": 0.02, "Toaster": 0.02,
 }  # fmt: skip
 """How much a receptacle draws the things that fit it, relative to the others that they fit."""
 
