@@ -41,7 +41,7 @@ SCHEMA = {
                 },
             },
         },
-        "feedback": {"type": "string", "maxLength": 200},
+        "feedback": {"type": "string", "maxLength": 200, "x-event": True},
         "hidden": {
             "type": "array",
             "x-private": True,

@@ -92,7 +92,8 @@ def _key(node: Node, element: JSON) -> JSON:
 def diff(schema: Schema, before: State, after: State) -> tuple[Edit, ...]:
     """Return the shortest delta that turns `before` into `after`: removals first, then in the schema's order.
 
-    What happened in the step (schema keyword "x-event") is always set. With removals first, a thing that moves is nowhere for a moment and never in two places.
+    What happened in the step (schema keyword "x-event") is always set. With removals first, a thing that moves is
+    nowhere for a moment and never in two places.
     An array that becomes known in this step (schema keyword "x-known") is set as a whole; one that was known before
     gets "remove" and "add". Elements of keyed arrays are matched by key; a changed order alone is no change.
     """

@@ -14,7 +14,7 @@ A domain's abstract state is described once, by a draft 2020-12 JSON Schema with
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -120,6 +120,14 @@ class Schema:
     def private_names(self) -> tuple[str, ...]:
         """Names of the properties in which a model commits to what an agent may not see."""
         return tuple(name for name, node in self.root.children.items() if node.private)
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield every node of the schema, parents first."""
+        rest = [self.root]
+        while rest:
+            node = rest.pop()
+            yield node
+            rest += [*node.children.values(), *([node.items] if node.items is not None else [])]
 
     def validate(self, state: State) -> None:
         """Check a state against the schema, and that no keyed array has a key twice.

@@ -14,7 +14,7 @@ It never decides an outcome.
 """
 
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -77,9 +77,18 @@ class GrammarTables:
         self.text_of = {
             path: {token: text for text, token in table.items()} for path, table in codec.lexicon_ids.items()
         }
+        self.order = {name: index for index, name in enumerate(codec.schema.root.children)}
         self.operations = [(token, *_operation(codec, operation)) for operation, token in codec.operation_ids.items()]
         self.operation_of = {token: (op, names, nodes) for token, op, names, nodes in self.operations}
-        self.order = {name: index for index, name in enumerate(codec.schema.root.children)}
+        self.at_reset, self.at_step = (
+            [
+                (self.rank(op, names[0]), token, op, names, nodes)
+                for token, op, names, nodes in self.operations
+                if nodes[0].private == private
+            ]
+            for private in (True, False)
+        )
+        self.outcomes = tuple(self.outcome_of)
         self.reveals = {
             ".".join((*names[:-1], nodes[-1].known[0])): (token, nodes[-1].known[1])
             for token, op, names, nodes in self.operations
@@ -87,6 +96,15 @@ class GrammarTables:
         }
         self.choice = lru_cache(maxsize=65536)(self._choice)
         self.texts = lru_cache(maxsize=4096)(self._texts)
+        self.kinds = lru_cache(maxsize=4096)(self._kinds)
+        self.collectors = {
+            unique: {
+                name: collect
+                for name, node in codec.schema.root.children.items()
+                if (collect := _collector(node, unique)) is not None
+            }
+            for unique in {node.unique for node in codec.schema.nodes() if node.unique is not None}
+        }
 
     def rank(self, op: str, name: str) -> int:
         """Return the place of an edit in a delta: removals first, then the schema's order of properties."""
@@ -101,6 +119,10 @@ class GrammarTables:
         """Return the lexicon of a property, as far as `bound` slots fill its holes, and the opening quote."""
         known = self.text_of.get(path, {})
         return (*(token for token, text in known.items() if holes(text) <= bound), self.open)
+
+    def _kinds(self, banned: tuple[str, ...]) -> tuple[int, ...]:
+        """Return the tokens of all kinds but some."""
+        return tuple(token for kind, token in self.codec.kind_ids.items() if kind not in banned)
 
     @cached_property
     def spelling(self) -> tuple[int, ...]:
@@ -221,18 +243,23 @@ class Parser:
 
     def _edit_choice(self, edits: list[Edit]) -> Choice:
         """Return the operations that are possible, in the order in which `diff` writes them, and the outcomes."""
-        outcomes = tuple(self.tables.outcome_of)
+        tables = self.tables
         if len(edits) >= MOST_EDITS:
-            return self.tables.choice(outcomes, judged=True)
-        first = self.tables.rank(edits[-1].op, edits[-1].path[0]) if edits else 0
+            return tables.choice(tables.outcomes, judged=True)
+        first = tables.rank(edits[-1].op, edits[-1].path[0]) if edits else 0
         ids = [
             token
-            for token, op, names, nodes in self.tables.operations
-            if self.tables.rank(op, names[0]) >= first
-            and nodes[0].private != self.reasons
-            and self._paths(op, names, nodes)
+            for rank, token, op, names, nodes in (tables.at_step if self.reasons else tables.at_reset)
+            if rank >= first and self._possible(op, names, nodes)
         ]
-        return self.tables.choice((*ids, *outcomes), judged=True)
+        return tables.choice((*ids, *tables.outcomes), judged=True)
+
+    def _possible(self, op: str, names: tuple[str, ...], nodes: tuple[Node, ...]) -> bool:
+        if op == "set" and len(names) == 1:  # what most edits are, and needs no search
+            return nodes[0].known is None and (names, ()) not in self._set
+        if op == "add" and not self._limbo and _unique(nodes[-1]):
+            return False
+        return bool(self._paths(op, names, nodes))
 
     def _targets(self, op: str, names: tuple[str, ...], nodes: tuple[Node, ...], keys: tuple[str, ...]) -> list[str]:
         """Return the strings that may come after `keys` on an operation's path; of a path without keys: [""] or [].
@@ -439,11 +466,13 @@ class Parser:
             return tuple(self.codec.slot_ids[slots[name]] for name in only)
         if array.known is not None and hidden:
             free = [name for name in promised if name in slots]
-            banned = self.prompt.marks if self.committed else ()
-            kinds = tuple(token for kind, token in self._free_kinds(array) if kind not in banned)
+            banned = tuple(self.prompt.marks) if self.committed else ()
+            kinds = self.tables.kinds((*banned, *self._used_up(array)))
             return (*(self.codec.slot_ids[slots[name]] for name in free), *kinds, self.tables.open)
         if array.commits is not None:
-            return tuple(token for kind, token in self._free_kinds(array) if kind in self.prompt.marks)
+            used_up = self._used_up(array)
+            kind_ids = self.codec.kind_ids
+            return tuple(kind_ids[kind] for kind in self.prompt.marks if kind not in used_up)
         if _unique(array):
             return tuple(self.codec.slot_ids[slots[name]] for name in self._limbo)
         return (*self.codec.slot_ids[1 : len(slots) + 1], *self.tables.texts(path, len(slots)))
@@ -475,17 +504,22 @@ class Parser:
             return set()
         if unique not in self._taken:
             names: set[str] = set()
-            for name, node in self.codec.schema.root.children.items():
-                part = self.state.private if node.private else self.state.public
-                _collect(node, part.get(name, ()), unique, names)
+            for name, collect in self.tables.collectors[unique].items():
+                private = self.codec.schema.root.children[name].private
+                collect((self.state.private if private else self.state.public).get(name, ()), names)
             self._taken[unique] = names
         return self._taken[unique]
 
-    def _free_kinds(self, array: Node) -> list[tuple[str, int]]:
-        """Return (kind, token) of the kinds that a new element may be of: one more number is free."""
+    def _used_up(self, array: Node) -> tuple[str, ...]:
+        """Return the kinds that no new element can be of: every number is taken."""
         assert array.items is not None and array.key is not None
-        taken = Counter(split_number(name)[0] for name in self._names(array.items.children[array.key].unique))
-        return [(k, token) for k, token in self.codec.kind_ids.items() if taken[k] < self.codec.tables.numbers]
+        taken = self._names(array.items.children[array.key].unique)
+        most = self.codec.tables.numbers
+        if len(taken) < most:
+            return ()
+        return tuple(
+            kind for kind, count in Counter([split_number(name)[0] for name in taken]).items() if count >= most
+        )
 
     def _take(self, array: Node, name: str) -> None:
         assert array.items is not None and array.key is not None
@@ -505,19 +539,31 @@ class Parser:
         return promised
 
 
-def _collect(node: Node, value: JSON, unique: str, names: set[str]) -> None:
-    if node.kind == "array" and node.items is not None:
-        if node.items.kind in ("object", "array"):
-            for element in value:
-                _collect(node.items, element, unique, names)
-        elif node.items.unique == unique:
-            names.update(value)
-    elif node.kind == "object":
-        for name, child in node.children.items():
-            if child.kind in ("object", "array"):
-                _collect(child, value[name], unique, names)
-            elif child.unique == unique:
-                names.add(value[name])
+def _collector(node: Node, unique: str) -> Callable[[JSON, set[str]], None] | None:
+    """Return a function that adds the strings of a unique kind below a node to a set; None if there can be none."""
+    if node.kind == "string":
+        return (lambda value, names: names.add(value)) if node.unique == unique else None
+    if node.kind == "object":
+        parts = [
+            (name, collect)
+            for name, child in node.children.items()
+            if (collect := _collector(child, unique)) is not None
+        ]
+
+        def collect_object(value: JSON, names: set[str]) -> None:
+            for name, collect in parts:
+                collect(value[name], names)
+
+        return collect_object if parts else None
+    inner = _collector(node.items, unique) if node.items is not None else None
+    if inner is None:
+        return None
+
+    def collect_array(value: JSON, names: set[str]) -> None:
+        for element in value:
+            inner(element, names)
+
+    return collect_array
 
 
 def _unique(array: Node) -> bool:
