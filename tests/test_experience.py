@@ -179,8 +179,9 @@ def test_sampling_follows_the_probabilities() -> None:
 
 def test_an_epoch_shows_every_example_as_often_as_asked() -> None:
     domain = Boxes()
-    from dreamgym_envs.experience.codec import Codec, fit_tables
+    from dreamgym_envs.experience.codec import Codec
     from dreamgym_envs.experience.grammar import GrammarTables
+    from dreamgym_envs.experience.tables import fit_tables
     from dreamgym_envs.experience.vocabulary import Vocabulary
 
     pairs = [pair for episode in episodes(30) for pair in examples(domain, episode, 0.9)]

@@ -15,9 +15,7 @@ What makes a compact model right is the form of its text (facts of the prototype
 """
 
 import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -28,92 +26,28 @@ from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON, Step, Transition
 from dreamgym_envs.domains.base import Action, Domain
 from dreamgym_envs.experience.model import Prediction, Query
+from dreamgym_envs.experience.symbols import (
+    ACTION,
+    CLOSE,
+    DELTA,
+    DEMONSTRATION,
+    END,
+    HISTORY,
+    HOLE,
+    OPEN,
+    OUTPUT,
+    STRUCTURE,
+    TASK,
+    Tables,
+    abstracted,
+    enum_values,
+    split_instruction,
+    split_number,
+    walk,
+)
 from dreamgym_envs.experience.vocabulary import Vocabulary
 
 FILE = "codec.json"
-TASK, HISTORY, DEMONSTRATION, ACTION, OUTPUT, DELTA, END = (
-    "<task>",
-    "<history>",
-    "<demonstration>",
-    "<action>",
-    "<output>",
-    "<delta>",
-    "<end>",
-)
-OPEN, CLOSE = '<">', '</">'
-STRUCTURE = (TASK, HISTORY, DEMONSTRATION, ACTION, OUTPUT, DELTA, END, OPEN, CLOSE)
-
-_NUMBERED = re.compile(r"^(.*\D) (\d+)$")
-_HOLE = re.compile(r"⟦(\d+)⟧")
-
-
-@lru_cache(maxsize=65536)
-def split_number(name: str) -> tuple[str, int | None]:
-    """Return kind and number of a name: ("mug", 1) for "mug 1", ("Mug", None) for "Mug"."""
-    match = _NUMBERED.match(name)
-    return (match.group(1), int(match.group(2))) if match else (name, None)
-
-
-@dataclass(frozen=True)
-class Tables:
-    """What the codec learned from data; everything that codec.json holds.
-
-    Attributes:
-        domain: Name of the domain.
-        verbs: Names of the action rules.
-        kinds: Kinds of numbered names ("mug"), most frequent first.
-        numbers: Largest number that is one token.
-        slots: How many strings of a query can be referred to.
-        marks: How many places of an instruction can be marked.
-        operations: Edits seen, as "op path".
-        outcomes: (reward, terminated) pairs seen.
-        lexicon: Frequent strings with their slots abstracted, by the path of the property ("reasoning" for reasoning
-            lines, "instruction" for pieces of instructions).
-        most_elements: Most elements that an array was seen to be set to, by path.
-        history: How many past steps a prompt shows.
-        demonstrations: Most demonstrations that a prompt shows.
-    """
-
-    domain: str
-    verbs: tuple[str, ...]
-    kinds: tuple[str, ...]
-    numbers: int
-    slots: int
-    marks: int
-    operations: tuple[str, ...]
-    outcomes: tuple[tuple[float, bool], ...]
-    lexicon: Mapping[str, tuple[str, ...]]
-    most_elements: Mapping[str, int] = field(default_factory=dict)
-    history: int = 0
-    demonstrations: int = 0
-
-    def symbols(self, root: Node) -> tuple[str, ...]:
-        """Return every symbol that these tables need, in a fixed order."""
-        names = [*STRUCTURE]
-        names += [f"<${i}>" for i in range(1, self.slots + 1)]
-        names += [f"<#{i}>" for i in range(1, self.marks + 1)]
-        names += [f"<n{i}>" for i in range(1, self.numbers + 1)]
-        names += [f"<do {verb}>" for verb in self.verbs]
-        names += [f"<kind {kind}>" for kind in self.kinds]
-        names += [f"<{operation}>" for operation in self.operations]
-        names += [f"<reward {reward:g}{' end' if end else ''}>" for reward, end in self.outcomes]
-        names += [f"<{path}>" for path, _ in _walk(root)]
-        names += sorted({f"<{path.rpartition('.')[2]}={value}>" for path, node in _walk(root) for value in _enum(node)})
-        names += [f"<{path}: {text}>" for path, texts in self.lexicon.items() for text in texts]
-        return tuple(names)
-
-
-def _walk(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
-    """Yield (dotted path, node) for every property below a node, through the elements of arrays."""
-    for name, child in node.children.items():
-        below = f"{path}.{name}" if path else name
-        yield below, child
-        yield from _walk(child.items if child.items is not None else child, below)
-
-
-def _enum(node: Node) -> tuple[str, ...]:
-    """Return the values of an enum or of an array of enums; a value's symbol is shared by properties of one name."""
-    return node.items.values if node.items is not None else node.values
 
 
 @dataclass(slots=True)
@@ -160,11 +94,11 @@ class Codec:
         self.outcome_ids = {
             (reward, end): ids[f"<reward {reward:g}{' end' if end else ''}>"] for reward, end in tables.outcomes
         }
-        self.path_ids = {path: ids[f"<{path}>"] for path, _ in _walk(self.schema.root)}
+        self.path_ids = {path: ids[f"<{path}>"] for path, _ in walk(self.schema.root)}
         self.enum_ids = {
             (path, value): ids[f"<{path.rpartition('.')[2]}={value}>"]
-            for path, node in _walk(self.schema.root)
-            for value in _enum(node)
+            for path, node in walk(self.schema.root)
+            for value in enum_values(node)
         }
         self.lexicon_ids = {
             path: {text: ids[f"<{path}: {text}>"] for text in texts} for path, texts in tables.lexicon.items()
@@ -410,7 +344,7 @@ class Codec:
         if known is not None:
             return [known]
         ids = [self.structure[OPEN]]
-        for index, piece in enumerate(_HOLE.split(abstract)):
+        for index, piece in enumerate(HOLE.split(abstract)):
             ids += [self.slot_ids[int(piece)]] if index % 2 else self.vocabulary.encode(piece) if piece else []
         return [*ids, self.structure[CLOSE]]
 
@@ -450,145 +384,9 @@ def resolve(root: Node, path: Sequence[str]) -> tuple[str, Node, tuple[str, ...]
     return ".".join(names), node, tuple(keys)
 
 
-def abstracted(text: str, slots: Mapping[str, int]) -> str:
-    """Return the text with every whole-word occurrence of a slot's string replaced by its hole."""
-    if not slots or not any(name in text for name in slots):
-        return text
-    names = "|".join(re.escape(name) for name in sorted(slots, key=len, reverse=True) if name)
-    return re.sub(rf"(?<!\w)(?:{names})(?!\w)", lambda match: f"⟦{slots[match.group()]}⟧", text)
-
-
-def expanded(text: str, strings: Sequence[str]) -> str:
-    """Return a lexicon text with its holes filled."""
-    return _HOLE.sub(lambda match: strings[int(match.group(1)) - 1], text)
-
-
-def holes(text: str) -> int:
-    """Return the largest slot that a lexicon text refers to, 0 for none."""
-    return max((int(number) for number in _HOLE.findall(text)), default=0)
-
-
-def split_instruction(instruction: str, kinds: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (piece of text, kind that follows it); the last kind may be empty.
-
-    A kind is the longest run of whole words, at most three, that is known as a kind.
-    """
-    words = instruction.rstrip(" .").split()
-    piece: list[str] = []
-    position = 0
-    while position < len(words):
-        for length in (3, 2, 1):
-            phrase = " ".join(words[position : position + length]).strip(",.").lower()
-            if phrase in kinds and position + length <= len(words):
-                yield " ".join(piece), phrase
-                piece, position = [], position + length
-                break
-        else:
-            piece.append(words[position])
-            position += 1
-    if piece:
-        yield " ".join(piece), ""
-
-
 def example(domain: Domain, transition: Transition) -> tuple[Query, Prediction]:
     """Return a transition as a query and its right answer."""
     query = Query(transition.task, transition.state, transition.action, transition.history)
     delta = diff(domain.schema, transition.state, transition.next_state)
     delta = tuple(edit for edit in delta if not domain.schema.root.children[edit.path[0]].private)
     return query, Prediction(transition.reasoning, delta, transition.reward, transition.terminated)
-
-
-def fit_tables(
-    domain: Domain,
-    examples: Iterable[tuple[Query, Prediction]],
-    *,
-    slots: int = 96,
-    marks: int = 6,
-    least: int = 5,
-    history: int = 0,
-    demonstrations: int = 0,
-) -> tuple[Tables, list[str]]:
-    """Learn the codec's tables from queries and answers.
-
-    Args:
-        domain: The domain.
-        examples: Training examples; iterated twice.
-        slots: How many strings of a query can be referred to.
-        marks: How many places of an instruction can be marked.
-        least: How often a text must occur to become one token.
-        history: How many past steps a prompt shows.
-        demonstrations: Most demonstrations that a prompt shows.
-
-    Returns:
-        The tables, and a sample of texts to train subwords on.
-    """
-    pairs = list(examples)
-    verbs: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
-    operations: Counter[str] = Counter()
-    outcomes: Counter[tuple[float, bool]] = Counter()
-    most: Counter[str] = Counter()
-    largest = 1
-    for query, target in pairs:
-        action = None if query.action is None else domain.parse(query.action)
-        if action is not None:
-            verbs[action.verb] += 1
-        names = [*_strings(domain.focus(query.task, query.state, action)), *_strings([e.value for e in target.delta])]
-        for name in names:
-            kind, number = split_number(name)
-            if number is not None and len(kind) <= 40:
-                kinds[kind] += 1
-                largest = max(largest, number if number <= 64 else 1)
-        for edit in target.delta:
-            path, node, _ = resolve(domain.schema.root, edit.path)
-            operations[f"{edit.op} {path}"] += 1
-            if edit.op == "set" and node.kind == "array":
-                most[path] = max(most[path], len(edit.value))
-        outcomes[float(target.reward), target.terminated] += 1
-    base = Tables(
-        domain=domain.name,
-        verbs=tuple(sorted(verbs)),
-        kinds=_frequent(kinds, least),
-        numbers=largest,
-        slots=slots,
-        marks=marks,
-        operations=tuple(sorted(operations)),
-        outcomes=tuple(sorted(outcomes)),
-        lexicon={},
-        most_elements=dict(most),
-        history=history,
-        demonstrations=demonstrations,
-    )
-    texts: dict[str, Counter[str]] = {}
-    draft = Codec(domain, base, Vocabulary.train([], base.symbols(domain.schema.root)))
-    for query, target in pairs:
-        prompt = draft.encode(query)
-        for line in target.reasoning.splitlines():
-            texts.setdefault("reasoning", Counter())[abstracted(line, prompt.slots)] += 1
-        for edit in target.delta:
-            path, node, _ = resolve(domain.schema.root, edit.path)
-            if node.kind == "string" and edit.value not in prompt.slots:
-                texts.setdefault(path, Counter())[abstracted(edit.value, prompt.slots)] += 1
-    for instruction in {query.task.instruction for query, _ in pairs}:
-        for piece, _ in split_instruction(instruction, draft.kind_ids):
-            if piece:
-                texts.setdefault("instruction", Counter())[piece] += least
-    lexicon = {path: _frequent(counts, least) for path, counts in sorted(texts.items())}
-    sample = [_HOLE.sub("", text) for counts in texts.values() for text in counts] + list(kinds)
-    return Tables(**{**asdict(base), "lexicon": lexicon}), sample
-
-
-def _frequent(counts: Counter[str], least: int) -> tuple[str, ...]:
-    """Return what was counted at least `least` times, most frequent first."""
-    return tuple(text for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if count >= least)
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _strings(item)

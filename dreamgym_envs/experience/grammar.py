@@ -24,19 +24,9 @@ from numpy.typing import NDArray
 from dreamgym_envs.core.delta import Edit, apply_delta
 from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON, State
-from dreamgym_envs.experience.codec import (
-    CLOSE,
-    DELTA,
-    END,
-    OPEN,
-    Codec,
-    Prompt,
-    expanded,
-    holes,
-    resolve,
-    split_number,
-)
+from dreamgym_envs.experience.codec import Codec, Prompt, resolve
 from dreamgym_envs.experience.model import Prediction
+from dreamgym_envs.experience.symbols import CLOSE, DELTA, END, OPEN, expanded, holes, split_number
 
 MOST_LINES = 24
 MOST_EDITS = 16
