@@ -7,8 +7,8 @@ What makes a compact model right is the form of its text (facts of the prototype
   `You pick up the ⟦1⟧ from the ⟦2⟧.` in every query, so frequent strings, once their slots are abstracted, are one
   token each: the lexicon. Only new text is spelt, in subwords.
 - Kinds. "mug 1" is written as its slot and its kind, "mug"; a new name as kind and number.
-- Marks. A kind that the instruction names carries the mark of that place, so that "is this what is wanted?" is a
-  comparison of two tokens and holds for kinds never seen in training.
+- Marks. A kind that the instruction names carries the mark of that place, any other the mark 0, so that "is this what
+  is wanted?" is a comparison of two tokens and holds for kinds never seen in training.
 - Deltas. The output is reasoning lines, edits of the state and one token for reward and end.
 
 `Codec` holds the tables (codec.json); `grammar.Parser` reads outputs back and says which tokens may come next.
@@ -86,7 +86,7 @@ class Codec:
         ids = vocabulary.ids
         self.structure = {name: ids[name] for name in STRUCTURE}
         self.slot_ids = [0] + [ids[f"<${i}>"] for i in range(1, tables.slots + 1)]
-        self.mark_ids = [0] + [ids[f"<#{i}>"] for i in range(1, tables.marks + 1)]
+        self.mark_ids = [ids[f"<#{i}>"] for i in range(tables.marks + 1)]
         self.number_ids = [0] + [ids[f"<n{i}>"] for i in range(1, tables.numbers + 1)]
         self.verb_ids = {verb: ids[f"<do {verb}>"] for verb in tables.verbs}
         self.kind_ids = {kind: ids[f"<kind {kind}>"] for kind in tables.kinds}
@@ -258,8 +258,7 @@ class Codec:
             prompt.ids.append(self.slot_ids[slot])
         known = self.kind_ids.get(kind) if number is not None else None
         prompt.ids += [known] if known is not None else self._spell(kind)
-        if kind in prompt.marks:
-            prompt.ids.append(self.mark_ids[prompt.marks[kind]])
+        prompt.ids.append(self.mark_ids[prompt.marks.get(kind, 0)])
         if not fits and number is not None:
             prompt.ids += [self.number_ids[number]] if number <= self.tables.numbers else self._spell(str(number))
 

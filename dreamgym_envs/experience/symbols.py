@@ -72,7 +72,7 @@ class Tables:
         """Return every symbol that these tables need, in a fixed order."""
         names = [*STRUCTURE]
         names += [f"<${i}>" for i in range(1, self.slots + 1)]
-        names += [f"<#{i}>" for i in range(1, self.marks + 1)]
+        names += [f"<#{i}>" for i in range(self.marks + 1)]
         names += [f"<n{i}>" for i in range(1, self.numbers + 1)]
         names += [f"<do {verb}>" for verb in self.verbs]
         names += [f"<kind {kind}>" for kind in self.kinds]

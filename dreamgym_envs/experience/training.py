@@ -133,9 +133,10 @@ def fit(
     grammar = GrammarTables(codec)
     encoded: list[Encoded] = []
     skipped: dict[str, int] = {}
+    seen: set[tuple[str, bytes]] = set()
     for query, target in track(pairs, "encoding", console=console, disable=quiet):
         try:
-            encoded.append(encode(codec, grammar, query, target, config.invented_weight))
+            item = encode(codec, grammar, query, target, config.invented_weight)
         except ValueError as error:
             skipped[str(error)] = skipped.get(str(error), 0) + 1
     for reason, count in sorted(skipped.items(), key=lambda item: -item[1])[:5]:

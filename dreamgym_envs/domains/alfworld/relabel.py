@@ -101,6 +101,8 @@ def _instruction(trajectory: Trajectory, rng: np.random.Generator) -> str | None
         form = _PLACE[options[int(rng.integers(len(options)))]][int(rng.integers(2))]
         if rng.random() < 0.2:
             place = places[int(rng.integers(len(places)))]
+        elif rng.random() < 0.25:
+            thing = objects[int(rng.integers(len(objects)))]
         return form.format(o=thing, r=place)
     thing = objects[int(rng.integers(len(objects)))]
     if rng.random() < 0.2:
