@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dreamgym_envs.core.types import State
@@ -210,6 +210,7 @@ def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert small._used < 32
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(max_size=12), max_size=10), st.text(max_size=30))
 def test_any_text_can_be_encoded(actions: list[str], instruction: str) -> None:
     arrays = encoder().encode(instruction, SEEN, actions)

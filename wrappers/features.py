@@ -50,11 +50,13 @@ _FUNCTION_WORDS = frozenset((
 # fmt: on
 """English words that name nothing in an instruction."""
 
+# How much of what is unbounded is told apart.
 _MAX_MARK = 3
 _MAX_WORDS = 8
 _MAX_CROSSED = 4
 _LARGE = 4
-_POOL = 1 << 16
+_POOL = 1 << 15
+"""Most entries of a cache; beyond it, all are emptied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,15 @@ class _Record:
     value: JSON
     mentions: dict[str, int]
     summary: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """An action with its parts, and these without the numbers in names."""
+
+    verb: str
+    arguments: tuple[str, ...]
+    kinds: tuple[Any, ...]
 
 
 @dataclass(slots=True)
@@ -116,7 +127,7 @@ class FeatureEncoder:
         self._hashes: dict[str, int] = {}
         self._facts: dict[tuple[str, ...], int] = {(): 0}
         self._fact_list: list[tuple[str, ...]] = [()]
-        self._actions: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._actions: dict[str, _Parsed] = {}
         self._rows: dict[tuple[Any, ...], int] = {}
         self._pool = np.zeros((1024, candidate_tokens), dtype=np.int16)
         self._used = 1
@@ -153,7 +164,7 @@ class FeatureEncoder:
         memory = self._slots.setdefault(slot, _Slot())
         if memory.instruction != instruction or not memory.words:
             memory = self._slots[slot] = self._new_slot(instruction)
-        if self._used > _POOL:
+        if max(self._used, len(self._fact_list), len(self._hashes), len(self._actions)) > _POOL:
             self._forget()
         index, tokens = self._read(memory, state)
         rows = [self._row(memory, index, action) for action in actions[: self.candidates]]
@@ -167,7 +178,7 @@ class FeatureEncoder:
     def explain(self, instruction: str, state: Mapping[str, JSON], action: str) -> list[str]:
         """Return an action's tokens before hashing, for people and tests."""
         memory = self._new_slot(instruction)
-        return self._action_tokens(memory, self._read(memory, state)[0], *self._parsed(action))
+        return self._action_tokens(memory, self._read(memory, state)[0], self._parsed(action))
 
     def explain_context(self, instruction: str, state: Mapping[str, JSON]) -> list[str]:
         """Return the context's tokens before hashing, for people and tests."""
@@ -209,7 +220,7 @@ class FeatureEncoder:
         for name, node in self._nodes.items():
             value = state[name]
             if node.kind == "array" and node.items is not None and node.items.kind == "object":
-                records = [self._record(memory, node, record, name) for record in value]
+                records = [self._record(memory, node, record, name, place) for place, record in enumerate(value)]
                 for record in records:
                     index.update(record.mentions)
                 tokens += self._array_tokens(name, node, records)
@@ -218,13 +229,13 @@ class FeatureEncoder:
                 tokens += self._value_facts(memory, node, value, name)
         for name, facts in rest.items():
             index[name] = self._join(index.get(name, 0), facts)
-        return index, tokens
+        return index, list(dict.fromkeys(tokens))
 
-    def _record(self, memory: _Slot, node: Node, record: JSON, where: str) -> _Record:
+    def _record(self, memory: _Slot, node: Node, record: JSON, where: str, place: int) -> _Record:
         """Return what there is to say of a record; remembered by its key for as long as it does not change."""
         assert node.items is not None
         name = record[node.key] if node.key is not None else None
-        key = (where, id(record) if name is None else name)
+        key = (where, place if name is None else name)
         known = memory.records.get(key)
         if known is not None and (known.value is record or known.value == record):
             return known
@@ -340,29 +351,31 @@ class FeatureEncoder:
 
     # --- the actions -------------------------------------------------------------------------------------------------
 
-    def _parsed(self, action: str) -> tuple[str, tuple[str, ...]]:
+    def _parsed(self, action: str) -> _Parsed:
         known = self._actions.get(action)
         if known is None:
             parsed = self.domain.parse(action)
-            known = ("?", (action,)) if parsed is None else (parsed.verb, parsed.arguments)
+            verb, arguments = ("?", (action,)) if parsed is None else (parsed.verb, parsed.arguments)
+            known = _Parsed(verb, arguments, (verb, *(tuple(_kind(argument)) for argument in arguments)))
             self._actions[action] = known
         return known
 
     def _row(self, memory: _Slot, index: Mapping[str, int], action: str) -> int:
-        """Return where in the pool an action's tokens are."""
-        verb, arguments = self._actions.get(action) or self._parsed(action)
+        """Return where in the pool an action's tokens are; actions that differ by numbers alone share them."""
+        parsed = self._actions.get(action) or self._parsed(action)
         marks = memory.marks
-        key: tuple[Any, ...] = (action, memory.crossed)
-        for argument in arguments:
+        key: tuple[Any, ...] = (parsed.kinds, memory.crossed)
+        for argument in parsed.arguments:
             mark = marks[argument] if argument in marks else self._mark(memory, argument)
             key += (mark, index.get(argument, 0))
         row = self._rows.get(key)
         if row is None:
-            tokens = self._action_tokens(memory, index, verb, arguments)
+            tokens = self._action_tokens(memory, index, parsed)
             row = self._rows[key] = self._add([self._hash(token) for token in tokens[: self.candidate_tokens]])
         return row
 
-    def _action_tokens(self, memory: _Slot, index: Mapping[str, int], verb: str, arguments: Sequence[str]) -> list[str]:
+    def _action_tokens(self, memory: _Slot, index: Mapping[str, int], parsed: _Parsed) -> list[str]:
+        verb, arguments = parsed.verb, parsed.arguments
         tokens = [verb]
         for position, argument in enumerate(arguments):
             mark = self._mark(memory, argument)
@@ -400,7 +413,7 @@ class FeatureEncoder:
         return self._used - 1
 
     def _forget(self) -> None:
-        """Empty every cache; they are bounded so that a long run with ever new texts does not grow."""
+        """Empty every cache, so that a long run with ever new texts does not grow."""
         self._hashes.clear()
         self._facts = {(): 0}
         self._fact_list = [()]

@@ -21,6 +21,7 @@ from dreamgym_envs.agents.policy import CandidateScorer
 from dreamgym_envs.core.types import JSON
 from dreamgym_envs.domains import get_domain
 from dreamgym_envs.domains.base import Domain
+from dreamgym_envs.wrappers.candidates import NO_CANDIDATE
 from dreamgym_envs.wrappers.features import BUCKETS, CANDIDATE_TOKENS, CONTEXT_TOKENS, FeatureEncoder
 
 CONFIG_FILE = "agent.json"
@@ -118,12 +119,15 @@ class CandidateAgent:
         candidates: Sequence[Sequence[str]],
         rngs: Sequence[np.random.Generator],
     ) -> list[str]:
-        """Return an action for each state, drawn with its own generator, whatever else is in the batch."""
+        """Return an action for each state, drawn with its own generator, whatever else is in the batch.
+
+        Where a state offers no candidate, the action is one that no grammar knows.
+        """
         rows = self.probabilities(instructions, states, candidates)
         actions = []
         for row, offered, rng in zip(rows, candidates, rngs, strict=True):
             place = int(np.searchsorted(np.cumsum(row), rng.random() * row.sum(), side="right"))
-            actions.append(offered[min(place, len(row) - 1)])
+            actions.append(offered[min(place, len(row) - 1)] if len(row) else NO_CANDIDATE)
         return actions
 
     def save(self, path: str | Path) -> None:
