@@ -139,6 +139,11 @@ def fit(
             item = encode(codec, grammar, query, target, config.invented_weight)
         except ValueError as error:
             skipped[str(error)] = skipped.get(str(error), 0) + 1
+            continue
+        key = (query.task.id, item.ids.tobytes())
+        if key not in seen:  # a player that tries the same thing again and again teaches it once
+            seen.add(key)
+            encoded.append(item)
     for reason, count in sorted(skipped.items(), key=lambda item: -item[1])[:5]:
         console.print(f"left out {count} examples: {reason}")
     copies = balanced(codec, encoded, config.rare_copies)
