@@ -1,7 +1,8 @@
-"""ALFWorld: a household in text, as a domain."""
+"""ALFWorld as a domain: a household in text, in which things are to be found, treated, placed and looked at."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,12 +15,15 @@ from dreamgym_envs.domains.base import Action, Domain, Engine, Player
 
 
 class ALFWorld(Domain):
-    """Find, clean, heat, cool, place and look at things in a household."""
+    """Shridhar et al., "ALFWorld: Aligning Text and Embodied Environments" (ICLR 2021), in its six families of tasks.
+
+    The schema in assets/schemas/alfworld.json says what a state holds, `text` how the engine's texts become one.
+    """
 
     name = "alfworld"
     title = "ALFWorld"
     max_episode_steps = 50
-    max_candidates = 96
+    max_candidates = grammar.MAX_CANDIDATES
     held_out: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "generated": {"split": "valid"},
         "official": {"games": "official", "split": "valid_seen"},
@@ -29,61 +33,107 @@ class ALFWorld(Domain):
         self.schema = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "alfworld.json")
 
     def parse(self, action: str) -> Action | None:
+        """Return a command's parts; see `grammar.parse`."""
         return grammar.parse(action)
 
     def candidates(self, task: Task, state: State) -> tuple[str, ...]:
+        """Return the actions worth considering; see `grammar.candidates`."""
         return grammar.candidates(task, state)
 
     def rejection(self, state: State) -> State:
-        return State({**state.public, "feedback": "Nothing happens."}, state.private)
+        """Return the state after an action that is no command: the engine's answer to it, and nothing else."""
+        return State({**state.public, "feedback": grammar.FAILURE}, state.private)
 
     def focus(self, task: Task, state: State, action: Action | None) -> Mapping[str, JSON]:
+        """Return what an action touches; see `focus.focus`."""
         return focus.focus(task, state, action)
 
     def explain(self, transition: Transition) -> str:
+        """Return the checklist behind a transition; see `reasoning.explain`."""
         return reasoning.explain(transition)
 
-    def hindsight(self, trajectory: Trajectory) -> list[Mapping[str, JSON]]:
-        return focus.hindsight(trajectory)
-
     def settle(self, state: State) -> State:
+        """Return a state without the commitments to objects that the agent sees by now."""
         hidden = state.private.get("hidden", ())
         if not hidden:
             return state
-        seen = {item["name"] for row in state.public["receptacles"] for item in row["contents"]}
-        seen.update(item["name"] for item in state.public["holding"])
-        left = tuple(entry for entry in hidden if entry["name"] not in seen)
-        return state if len(left) == len(hidden) else State(state.public, {**state.private, "hidden": left})
+        promised = {entry["name"] for entry in hidden}
+        seen = {item["name"] for row in state.public["receptacles"] for item in row["contents"]} & promised
+        seen |= {item["name"] for item in state.public["holding"]} & promised
+        if not seen:
+            return state
+        return State(state.public, {**state.private, "hidden": tuple(e for e in hidden if e["name"] not in seen)})
+
+    def hindsight(self, trajectory: Trajectory) -> list[Mapping[str, JSON]]:
+        """Return where the objects that matter were hidden; see `focus.hindsight`."""
+        return focus.hindsight(trajectory)
 
     def relabel(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory | None:
+        """Return an episode as if another task had been set; see `relabel.relabel`."""
         return relabel.relabel(trajectory, rng)
 
     def plausible_start(self, task: Task, state: State) -> bool:
-        return goal.plausible(goal.parse_goal(task.instruction), state)
+        """Return whether a start's commitments leave the task open and possible; see `goal.plausible`."""
+        wanted = goal.parse_goal(task.instruction)
+        return wanted is not None and goal.plausible(wanted, state)
 
     def reveals(self, transition: Transition) -> bool:
+        """Return whether a transition shows what was hidden; see `reveals.reveals`."""
         return reveals.reveals(transition)
 
     def goal_satisfied(self, task: Task, state: State) -> bool:
-        found = goal.parse_goal(task.instruction)
-        return found is not None and goal.satisfied(found, state)
+        """Return whether a state satisfies the instruction; False for one in none of ALFWorld's templates."""
+        wanted = goal.parse_goal(task.instruction)
+        return wanted is not None and goal.satisfied(wanted, state)
 
     def render(self, task: Task, state: State) -> str:
+        """Return the state for a person: what is known of the receptacles, a line each, and which are still unknown."""
         public = state.public
-        lines = [f"Task: {task.instruction}", f"> {public['feedback']}"]
-        lines.append(f"At: {', '.join(public['location']) or 'the middle of the room'}")
-        held = [" ".join((*item["flags"], item["name"])) for item in public["holding"]]
-        lines.append(f"Holding: {', '.join(held) or 'nothing'}")
+        lines = [
+            f"Task: {task.instruction}",
+            f"> {public['feedback']}",
+            f"Within reach: {', '.join(public['location']) or 'nothing'}",
+            f"In the hand: {_listed(public['holding'])}",
+        ]
+        unseen = []
         for row in public["receptacles"]:
-            inside = ", ".join(" ".join((*item["flags"], item["name"])) for item in row["contents"])
-            known = inside or "empty" if row["status"] in ("open", "surface", "shut") else "?"
-            lines.append(f"  {row['name']} ({row['status']}): {known}")
+            if row["status"] == "unseen":
+                unseen.append(row["name"])
+            elif row["status"] == "closed":
+                lines.append(f"  {row['name']}, closed")
+            else:
+                status = "" if row["status"] == "surface" else f", {row['status']}"
+                lines.append(f"  {row['name']}{status}: {_listed(row['contents'])}")
+        if unseen:
+            lines.append(f"Not seen yet: {', '.join(_ranges(unseen))}")
         return "\n".join(lines)
 
     def engine(self, **options: Any) -> Engine:
+        """Return the real ALFWorld; for the options see `real.AlfworldEngine`.
+
+        Raises:
+            ImportError: The extra "alfworld" is not installed.
+        """
         from dreamgym_envs.domains.alfworld.real import AlfworldEngine
 
         return AlfworldEngine(**options)
 
     def player(self, kind: str) -> Player:
+        """Return a player of a kind; see `players.PLAYERS`.
+
+        Raises:
+            ValueError: There is no such kind.
+        """
         return players.player(kind)
+
+
+def _listed(items: Iterable[Mapping[str, JSON]]) -> str:
+    return ", ".join(" ".join((*item["flags"], item["name"])) for item in items) or "nothing"
+
+
+def _ranges(names: Iterable[str]) -> Iterable[str]:
+    """Yield names with runs of numbers contracted: "drawer 1-3" for three drawers."""
+    numbered = ((grammar.kind(name), int(name.rpartition(" ")[2])) for name in names)
+    for (what, _), run in groupby(enumerate(numbered), lambda pair: (pair[1][0], pair[1][1] - pair[0])):
+        numbers = [number for _, (_, number) in run]
+        yield f"{what} {numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else f"{what} {numbers[0]}"
