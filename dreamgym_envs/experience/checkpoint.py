@@ -58,7 +58,7 @@ def from_scratch(
 
 
 def from_pretrained(base: Path, symbols: Sequence[str]) -> tuple[Any, Vocabulary]:
-    """Load a causal language model and teach it the symbols: each starts as the mean of the subwords of its name."""
+    """Load a causal language model and teach it the symbols: a new one starts as the mean of the subwords of its name."""
     from transformers import AutoModelForCausalLM
 
     if not (base / "tokenizer.json").is_file():
@@ -70,6 +70,8 @@ def from_pretrained(base: Path, symbols: Sequence[str]) -> tuple[Any, Vocabulary
     tables = [model.get_input_embeddings().weight, model.lm_head.weight]
     with torch.no_grad():
         for symbol in symbols:
+            if plain.token_to_id(symbol) is not None:
+                continue  # the base is an experience model and knows it
             pieces = plain.encode(symbol.strip("<>"), add_special_tokens=False).ids
             for table in tables:
                 if pieces:
