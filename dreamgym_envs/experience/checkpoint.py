@@ -58,7 +58,7 @@ def from_scratch(
 
 
 def from_pretrained(base: Path, symbols: Sequence[str]) -> tuple[Any, Vocabulary]:
-    """Load a causal language model and teach it the symbols: a new one starts as the mean of the subwords of its name."""
+    """Load a causal language model and teach it the symbols; a new one starts as the mean of its name's subwords."""
     from transformers import AutoModelForCausalLM
 
     if not (base / "tokenizer.json").is_file():
