@@ -61,6 +61,10 @@ class Truth:
     places: tuple[tuple[str, ...], ...]
 
 
+class UnsolvableGame(ValueError):
+    """A game whose goal no sequence of actions can reach."""
+
+
 class AlfworldGame:
     """A game in the real engine: text in, text out.
 
@@ -97,6 +101,7 @@ class AlfworldGame:
         Raises:
             FileNotFoundError: There is no such file.
             ValueError: It holds no ALFWorld game.
+            UnsolvableGame: Its goal can be seen to be out of reach.
         """
         data = game if isinstance(game, Mapping) else _read(Path(game))
         missing = [key for key in ("pddl_domain", "grammar", "pddl_problem") if not isinstance(data.get(key), str)]
@@ -108,7 +113,12 @@ class AlfworldGame:
         with self._remembering():
             if self._patches:
                 self._modules.interned.clear()
-            self._env.load(dict(data))
+            try:
+                self._env.load(dict(data))
+            except KeyError as error:
+                if error.args != ("val1",):  # the translator's stand-in for a goal that can never hold
+                    raise
+                raise UnsolvableGame("the goal of this game can never hold; filter such games out") from error
         self._loaded = True
 
     def reset(self) -> str:
