@@ -559,7 +559,8 @@ def test_idle_environments_cost_no_predictions() -> None:
 def test_mistakes_in_an_evaluation_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="episodes is 0"):
         evaluate(REAL, "random", 0)
-    with pytest.raises(AgentError, match="expected random, expert, noisy or the directory"):
-        evaluate(REAL, "exprt", 3, processes=0, progress=False)
+    for processes in (0, 2):
+        with pytest.raises(AgentError, match="expected random, expert, noisy or the directory"):
+            evaluate(REAL, "exprt", 3, processes=processes, progress=False)
     with pytest.raises(AgentError, match="the agent acts in 'elsewhere'"):
         make_actor(CandidateAgent(small(domain="elsewhere"), domain=DOMAIN), DOMAIN)

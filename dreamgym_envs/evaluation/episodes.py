@@ -5,9 +5,9 @@ episode's number alone. A dream plays many in one batched vector; an environment
 engine, one at a time in each of several processes, so that a slow reset holds up nobody else.
 """
 
-import multiprocessing
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -187,8 +187,12 @@ def _play_here(job: Job) -> Iterator[EpisodeResult]:
 
 
 def _play_in_processes(job: Job, count: int) -> Iterator[EpisodeResult]:
-    with multiprocessing.Pool(count, _enter, (job,)) as pool:
-        yield from pool.imap_unordered(_play_one, range(job.episodes))
+    pool = ProcessPoolExecutor(count, initializer=_enter, initargs=(job,))
+    try:
+        for future in as_completed([pool.submit(_play_one, number) for number in range(job.episodes)]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _Solo:
@@ -214,15 +218,20 @@ class _Solo:
         return run.result(self.domain)
 
 
+_job: Job | None = None
 _solo: _Solo | None = None
 """This process's environment, where it is one of several."""
 
 
 def _enter(job: Job) -> None:
-    global _solo
-    _solo = _Solo(job)
+    global _job
+    _job = job
 
 
 def _play_one(number: int) -> EpisodeResult:
-    assert _solo is not None
+    global _solo
+    if _solo is None:
+        # Not in the initialiser: what fails there never reaches the caller.
+        assert _job is not None
+        _solo = _Solo(_job)
     return _solo.play(number)
