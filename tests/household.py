@@ -138,7 +138,9 @@ class Household:
         if name != self.held and not any(self._within(p) and name in self.contents[p] for p in self.reach):
             return NOTHING
         told = " ".join(sorted(self.flags.get(name, set()) - {"on"}, reverse=True))
-        return f"This is a {told.replace(' ', ' and ', 1)} {name}." if told else f"There's nothing special about {name}."
+        return (
+            f"This is a {told.replace(' ', ' and ', 1)} {name}." if told else f"There's nothing special about {name}."
+        )
 
     def _inventory(self, verb: str) -> str:
         return f"You are carrying: a {self.held}." if self.held else "You are not carrying anything."
