@@ -1,4 +1,4 @@
-"""What an ALFWorld episode teaches: what an action touches, why it came out so, what was hidden, what else it reaches."""
+"""What an ALFWorld episode teaches: what an action touches, why it came out so, what was hidden, what it reaches."""
 
 import numpy as np
 import pytest
