@@ -358,6 +358,8 @@ def test_what_is_held_is_nowhere_else_even_if_the_engine_lists_it_there_too():
         ("go to desk 1", "You arrive at desk 1. On the sofa 1, you see a mug 1."),
         ("go to sofa 1", "You arrive at sofa 1. On the sofa 1, you see a mug 1."),
         ("take mug 1 from desk 1", "You pick up the pen 2 from the desk 1."),
+        ("move mug 1 to sofa 1", "You move the mug 1 to the sofa 1."),
+        ("close sofa 1", "You close the sofa 1."),
         ("dance", "You dance."),
     ],
 )

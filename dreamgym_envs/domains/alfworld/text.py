@@ -16,21 +16,17 @@ Contents and flags go to the state, so the feedback leaves them out and has few,
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from dreamgym_envs.core.types import JSON, State
+from dreamgym_envs.core.types import State
 from dreamgym_envs.domains.alfworld.grammar import FAILURE, parse
+from dreamgym_envs.domains.alfworld.view import KNOWN, View
 from dreamgym_envs.domains.base import Action
 
-__all__ = ["FLAGS", "START", "initial_state", "instruction", "observe"]
-
-FLAGS = ("clean", "hot", "cool", "sliced", "on")
-"""Flags of objects, in the order in which the state lists them."""
+__all__ = ["START", "initial_state", "instruction", "observe"]
 
 START = "You are in the middle of a room."
 """Feedback of the initial state."""
 
-_KNOWN = ("open", "surface", "shut")
 _EFFECTS = {"clean": ("clean", None), "heat": ("hot", "cool"), "cool": ("cool", "hot")}
 """Verb to the flag that it sets and the one that it clears."""
 
@@ -38,7 +34,7 @@ _THING = r"[a-z]+ \d+"
 _SEEN = re.compile(rf"\ban? ({_THING})\b")
 _TASK = re.compile(r"Your task is to: (.+)")
 _ROOM = re.compile(r"Looking quickly around you, you see (.+?)\.")
-_ARRIVAL = re.compile(rf"You arrive at {_THING}\. ")  # older data has a place here ("loc 12") or nothing at all
+_ARRIVAL = re.compile(rf"^You arrive at {_THING}\. ")  # older data has a place here ("loc 12") or nothing at all
 _FACING = re.compile(rf"You are facing the ({_THING}(?:, (?:and )?{_THING})*)\. Next to it, you see (.+)\.")
 _LISTING = re.compile(
     rf"(?:On the (?P<surface>{_THING}), you see|The (?P<open>{_THING}) is open\. In it, you see) (?P<things>.+)\."
@@ -89,7 +85,7 @@ def observe(state: State, action: str, text: str) -> State:
     """
     text = " ".join(text.split())
     command = parse(action)
-    view = _View(state)
+    view = View(state)
     if text == FAILURE:
         if command is not None and command.verb == "go":
             view.reach(command.arguments[0])
@@ -105,111 +101,32 @@ def _order(name: str) -> tuple[str, int]:
     return kind, int(number)
 
 
-class _View:
-    """A state that is being changed. Rows are replaced, never written to, so that states share them."""
-
-    def __init__(self, state: State) -> None:
-        self.before = state
-        self.location: tuple[str, ...] = state.public["location"]
-        self.holding: tuple[Mapping[str, JSON], ...] = state.public["holding"]
-        self.rows: dict[str, Mapping[str, JSON]] = {row["name"]: row for row in state.public["receptacles"]}
-
-    def state(self, feedback: str) -> State:
-        public = {
-            "location": self.location,
-            "holding": self.holding,
-            "receptacles": tuple(self.rows.values()),
-            "feedback": feedback,
-        }
-        return State(public, self.before.private)
-
-    def reach(self, name: str) -> None:
-        """Note that a receptacle is within reach."""
-        if name in self.rows and name not in self.location:
-            self.location = (*self.location, name)
-
-    def update(self, name: str, **values: Any) -> None:
-        if name not in self.rows:
-            raise ValueError(f"no receptacle {name!r} in the state; it has {', '.join(self.rows)}")
-        row = self.rows[name]
-        if any(row[key] != value for key, value in values.items()):
-            self.rows[name] = {**row, **values}
-
-    def list_contents(self, name: str, status: str, things: str) -> None:
-        """Set the contents of a receptacle to what a text lists; known things keep order and flags."""
-        held = {item["name"] for item in self.holding}
-        listed = [thing for thing in _SEEN.findall(things) if thing not in held]
-        self.update(name, status=status)
-        items = {item["name"]: item for item in self.rows[name]["contents"]}
-        if items.keys() != set(listed):
-            self.update(name, contents=tuple(items.get(thing) or self.remove(thing) for thing in listed))
-
-    def holder(self, thing: str) -> str | None:
-        """Return the receptacle in which a thing is known to be."""
-        return next((name for name, row in self.rows.items() if any(i["name"] == thing for i in row["contents"])), None)
-
-    def remove(self, thing: str) -> Mapping[str, JSON]:
-        """Take a thing from where it is known to be and return it; a thing that nobody has seen has no flags yet."""
-        for item in self.holding:
-            if item["name"] == thing:
-                self.holding = ()
-                return item
-        if name := self.holder(thing):
-            contents = self.rows[name]["contents"]
-            self.update(name, contents=tuple(item for item in contents if item["name"] != thing))
-            return next(item for item in contents if item["name"] == thing)
-        return {"name": thing, "flags": ()}
-
-    def add(self, name: str, item: Mapping[str, JSON]) -> None:
-        """Put a thing into a receptacle. Nobody sees it there if what else is in it is unknown."""
-        if self.rows[name]["status"] in _KNOWN:
-            self.update(name, contents=(*self.rows[name]["contents"], item))
-
-    def flag(self, thing: str, change: Callable[[frozenset[str]], frozenset[str]]) -> None:
-        """Change the flags of a thing within reach, wherever it is known to be."""
-
-        def changed(items: tuple[Mapping[str, JSON], ...]) -> tuple[Mapping[str, JSON], ...]:
-            return tuple(
-                {**item, "flags": tuple(f for f in FLAGS if f in change(frozenset(item["flags"])))}
-                if item["name"] == thing
-                else item
-                for item in items
-            )
-
-        if any(item["name"] == thing for item in self.holding):
-            self.holding = changed(self.holding)
-        elif name := self.holder(thing):
-            self.update(name, contents=changed(self.rows[name]["contents"]))
-            self.reach(name)
-
-
-def _look_at(view: _View, name: str, text: str) -> str | None:
+def _look_at(view: View, name: str, text: str) -> str | None:
     """Read what a receptacle shows; return whether it is "open", "closed" or a "surface", None if the text is another.
 
     A closed receptacle whose contents are known stays known.
     """
     if text == f"The {name} is closed.":
-        known = view.rows[name]["status"] in _KNOWN if name in view.rows else False
-        view.update(name, status="shut" if known else "closed")
+        view.update(name, status="shut" if view.row(name)["status"] in KNOWN else "closed")
         return "closed"
     found = _LISTING.fullmatch(text)
     if found is None or name not in (found["surface"], found["open"]):
         return None
     status = "surface" if found["surface"] else "open"
-    view.list_contents(name, status, found["things"])
+    view.list_contents(name, status, _SEEN.findall(found["things"]))
     return status
 
 
-def _go(view: _View, command: Action, text: str) -> str | None:
+def _go(view: View, command: Action, text: str) -> str | None:
     (name,) = command.arguments
-    status = _look_at(view, name, _ARRIVAL.sub("", text, count=1))
+    status = _look_at(view, name, _ARRIVAL.sub("", text))
     if status is None:
         return None
     view.location = (name,)
     return f"You arrive at {name}." if status == "surface" else f"You arrive at {name}. The {name} is {status}."
 
 
-def _open(view: _View, command: Action, text: str) -> str | None:
+def _open(view: View, command: Action, text: str) -> str | None:
     (name,) = command.arguments
     feedback = f"You open the {name}."
     if not text.startswith(f"{feedback} ") or _look_at(view, name, text.removeprefix(f"{feedback} ")) != "open":
@@ -218,7 +135,7 @@ def _open(view: _View, command: Action, text: str) -> str | None:
     return feedback
 
 
-def _close(view: _View, command: Action, text: str) -> str | None:
+def _close(view: View, command: Action, text: str) -> str | None:
     (name,) = command.arguments
     if text != f"You close the {name}.":
         return None
@@ -227,7 +144,7 @@ def _close(view: _View, command: Action, text: str) -> str | None:
     return text
 
 
-def _take(view: _View, command: Action, text: str) -> str | None:
+def _take(view: View, command: Action, text: str) -> str | None:
     thing, name = command.arguments
     if text != f"You pick up the {thing} from the {name}.":
         return None
@@ -236,7 +153,7 @@ def _take(view: _View, command: Action, text: str) -> str | None:
     return text
 
 
-def _move(view: _View, command: Action, text: str) -> str | None:
+def _move(view: View, command: Action, text: str) -> str | None:
     thing, name = command.arguments
     feedback = f"You move the {thing} to the {name}."
     if text not in (feedback, f"You put the {thing} in/on the {name}."):
@@ -246,7 +163,7 @@ def _move(view: _View, command: Action, text: str) -> str | None:
     return feedback
 
 
-def _treat(view: _View, command: Action, text: str) -> str | None:
+def _treat(view: View, command: Action, text: str) -> str | None:
     thing, name = command.arguments
     if text != f"You {command.verb} the {thing} using the {name}.":
         return None
@@ -256,7 +173,7 @@ def _treat(view: _View, command: Action, text: str) -> str | None:
     return text
 
 
-def _use(view: _View, command: Action, text: str) -> str | None:
+def _use(view: View, command: Action, text: str) -> str | None:
     (thing,) = command.arguments
     if text != f"You turn on the {thing}.":  # a second time too: the engine never turns a lamp off
         return None
@@ -264,7 +181,7 @@ def _use(view: _View, command: Action, text: str) -> str | None:
     return text
 
 
-def _slice(view: _View, command: Action, text: str) -> str | None:
+def _slice(view: View, command: Action, text: str) -> str | None:
     thing, knife = command.arguments
     if text != f"You sliced the {thing} with the {knife}.":
         return None
@@ -275,7 +192,7 @@ def _slice(view: _View, command: Action, text: str) -> str | None:
 _DESCRIPTION = re.compile(r"This is a ((?:hot|cool|cold|clean|sliced|and| )+) [a-z]+ \d+\.")
 
 
-def _examine(view: _View, command: Action, text: str) -> str | None:
+def _examine(view: View, command: Action, text: str) -> str | None:
     (name,) = command.arguments
     if name in view.rows:
         status = _look_at(view, name, text)
@@ -298,7 +215,7 @@ def _examine(view: _View, command: Action, text: str) -> str | None:
     return text
 
 
-def _inventory(view: _View, command: Action, text: str) -> str | None:
+def _inventory(view: View, command: Action, text: str) -> str | None:
     held = _SEEN.findall(text.removeprefix("You are carrying: ")) if text.startswith("You are carrying: ") else []
     if not held and text != "You are not carrying anything.":
         return None
@@ -307,7 +224,7 @@ def _inventory(view: _View, command: Action, text: str) -> str | None:
     return text
 
 
-def _look(view: _View, command: Action, text: str) -> str | None:
+def _look(view: View, command: Action, text: str) -> str | None:
     feedback = "You look around."
     if text.startswith(START):
         return feedback
@@ -319,11 +236,11 @@ def _look(view: _View, command: Action, text: str) -> str | None:
     return feedback if found[2] == "nothing" else f"{feedback} Next to it, you see {found[2]}."
 
 
-def _help(view: _View, command: Action, text: str) -> str | None:
+def _help(view: View, command: Action, text: str) -> str | None:
     return "You read the list of commands." if text.startswith("Available commands:") else None
 
 
-_READERS: Mapping[str, Callable[[_View, Action, str], str | None]] = {
+_READERS: Mapping[str, Callable[[View, Action, str], str | None]] = {
     "go": _go,
     "open": _open,
     "close": _close,
