@@ -99,9 +99,9 @@ def _instruction(trajectory: Trajectory, rng: np.random.Generator) -> str | None
         marks = [flag for flag in flags if flag in _PLACE]
         options = [*marks, *marks, "", "two", "clean", "hot", "cool"]
         form = _PLACE[options[int(rng.integers(len(options)))]][int(rng.integers(2))]
-        if rng.random() < 0.2:
+        if rng.random() < 0.4:
             place = places[int(rng.integers(len(places)))]
-        elif rng.random() < 0.25:
+        elif rng.random() < 0.3:
             thing = objects[int(rng.integers(len(objects)))]
         return form.format(o=thing, r=place)
     thing = objects[int(rng.integers(len(objects)))]
