@@ -49,6 +49,7 @@ _UNSEEN_CHECK = {
     "go": "elsewhere",
     "open": "opens",
     "close": "closes",
+    "take": "can be taken",
     "move": "fits",
     "clean": "can be cleaned",
     "heat": "can be heated",
