@@ -1,7 +1,7 @@
 """The decoders' contract: one call for prefill, decode, mixed lengths and forced chunks.
 
-A decoder holds a checkpoint's weights, which any number of threads may share. A session holds one thread's key-value cache.
-Masks and sampling live outside (`experience.generation`): a decoder maps tokens to logits and nothing else.
+A decoder holds a checkpoint's weights, which any number of threads may share. A session holds one thread's key-value
+cache. Masks and sampling live outside (`experience.generation`): a decoder maps tokens to logits and nothing else.
 """
 
 from typing import Protocol, runtime_checkable
@@ -38,7 +38,7 @@ class Session(Protocol):
             last: Indices into the T tokens, increasing, whose next-token logits are wanted, int32 [n].
 
         Returns:
-            Logits, float32 [n, vocabulary size]; the caller may change them. A row's logits do not depend on the other rows.
+            Logits, float32 [n, vocabulary size]; the caller may change them.
 
         Raises:
             ValueError: A token, row, position or index is out of range.
@@ -54,11 +54,16 @@ class Decoder(Protocol):
         backend: "numpy", "numba" or "torch".
         vocabulary_size: Number of tokens that the model knows.
         max_length: Number of positions that the model was made for.
+        batch_invariant: Whether a token's logits depend on nothing but its row, down to the bit: not on the other rows,
+            and not on how the row was cut into calls.
+        best_rows: Rows of a session beyond which a larger batch is not faster; split larger ones.
     """
 
     backend: str
     vocabulary_size: int
     max_length: int
+    batch_invariant: bool
+    best_rows: int
 
     def session(self) -> Session:
         """Open a session of no rows. Sessions of one decoder may run in different threads at the same time."""
@@ -73,13 +78,15 @@ def check_inputs(
     Raises:
         ValueError: A token, row, position or index is out of range; the message says which.
     """
-    if not len(ids) == len(row) == len(position):
-        raise ValueError(f"ids, row and position must be equally long, got {len(ids)}, {len(row)}, {len(position)}")
-    if len(last) and (last[0] < 0 or last[-1] >= len(ids) or (np.diff(last) <= 0).any()):
-        raise ValueError(f"last must be increasing indices into {len(ids)} tokens, got {last.tolist()}")
-    if len(ids) == 0:
+    tokens = len(ids)
+    if not tokens == len(row) == len(position):
+        raise ValueError(f"ids, row and position must be equally long, got {tokens}, {len(row)}, {len(position)}")
+    if len(last) and (last[0] < 0 or last[-1] >= tokens or (len(last) > 1 and not (last[1:] > last[:-1]).all())):
+        raise ValueError(f"last must be increasing indices into {tokens} tokens, got {last.tolist()}")
+    if tokens == 0:
         return
     for name, values, limit in (("token ids", ids, vocabulary), ("rows", row, rows), ("positions", position, length)):
-        low, high = int(values.min()), int(values.max())
-        if low < 0 or high >= limit:
+        # As unsigned numbers negative ones are the largest.
+        if np.maximum.reduce(values.view(np.uint32)) >= limit:
+            low, high = values.min(), values.max()
             raise ValueError(f"{name} must be in [0, {limit}), got {low} to {high}. Rows come from reset(rows).")

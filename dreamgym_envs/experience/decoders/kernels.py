@@ -2,21 +2,22 @@
 
 Layouts (L = `LANES`, the floats in a vector register; a panel is 2 L columns wide):
 
-- A matrix [k, n] is stored by panels, [n / 2L, k, 2L], so that the micro-kernel reads one stream. Matrices that bfloat16 holds
-  exactly stay bfloat16, half the bytes: columns j and j + L share one 32-bit word, and a shift or a mask makes them float32.
-- Keys are stored transposed, [layer, row, head, position / 2L, head_dim, 2L], and values [layer, row, head, head_dim / 2L,
-  position, 2L]. So attention's two products are products with panels as well.
+- A matrix [k, n] is stored by panels, [n / 2L, k, 2L], so that the micro-kernel reads one stream. Matrices that
+  bfloat16 holds exactly stay bfloat16, half the bytes: columns j and j + L of a panel share a 32-bit word, and a shift
+  or a mask makes them float32.
+- Keys are stored transposed, [layer, row, head, position / 2L, head_dim, 2L], and values [layer, row, head,
+  head_dim / 2L, position, 2L]. So attention's two products are products with panels as well.
 
-Every element of a product is summed over k in order, by one accumulator, whatever tile computes it, and everything else goes
-token by token. So a token's result does not depend on the batch, down to the bit. LLVM may contract a product and a sum into
-one instruction where the machine has it ("contract"), and may not reorder anything.
+Every element of a product is summed over k in order, by one accumulator, whatever tile computes it, and everything
+else goes token by token. So a token's result does not depend on the batch, down to the bit. LLVM may contract a product
+and a sum into one instruction where the machine has it ("contract"), and may not reorder anything.
 
 Everything that is compiled lives in this file, because numba's cache looks at one file's time stamp only.
 """
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -64,7 +65,7 @@ def _jit(function: Callable[..., Any]) -> Any:
         return njit(nogil=True)(function)
 
 
-# --- Vectors of LANES floats ---------------------------------------------------------------------------------------------
+# Vectors of LANES floats
 
 
 class Vector(types.Type):
@@ -109,8 +110,11 @@ def _broadcast(builder: Any, value: Any) -> Any:
 
 
 def _exponential(builder: Any, x: Any) -> Any:
-    """Return e^x to about one unit in the last place; what float32 cannot hold is clamped (Cephes' expf)."""
-    for bound, predicate in ((-87.0, "<"), (88.0, ">")):
+    """Return e^x to about one unit in the last place (Cephes' expf).
+
+    x is clamped to [-80, 88]: beyond lie infinity and subnormal numbers, which cost the processor a hundred times more.
+    """
+    for bound, predicate in ((-80.0, "<"), (88.0, ">")):
         x = builder.select(builder.fcmp_ordered(predicate, x, _floats(bound)), _floats(bound), x)
     magic = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
     rounded = _fma(builder, x, _floats(1.4426950408889634), _floats(magic))
@@ -238,24 +242,30 @@ _operator(operator.sub, "fsub")
 _operator(operator.mul, "fmul")
 
 
-# --- Matrix products -----------------------------------------------------------------------------------------------------
+# Matrix products
 
 STORE, ADD, SWIGLU = np.int64(0), np.int64(1), np.int64(2)
-"""What a product does with its result: keep it; add it to what is there; keep silu(first half) * second half of a panel."""
+"""What a product does with a panel of its result: keep it; add it to what is there; keep silu(first half) * second."""
+
+
+class View(NamedTuple):
+    """A matrix within a flat array: where it starts, and how far its rows (of B: its panels) are apart."""
+
+    data: Any
+    start: Any
+    stride: Any
 
 
 def _micro_kernel(rows: int, panels: int) -> Any:
     """Return an intrinsic that multiplies `rows` rows of `a` with `panels` panels of `b`, all sums in registers."""
 
     @intrinsic
-    def multiply(
-        _: Any, a: Any, a_at: Any, a_stride: Any, k: Any, b: Any, b_at: Any, b_stride: Any, c: Any, c_at: Any, c_stride: Any,
-        mode: Any,
-    ) -> Any:  # fmt: skip
-        half = b.dtype == types.uint16
+    def multiply(_: Any, a: Any, k: Any, b: Any, c: Any, mode: Any) -> Any:
+        a_type, b_type, c_type = a.types[0], b.types[0], c.types[0]
 
         def columns(builder: Any, data: Any, index: Any) -> tuple[Any, Any]:
-            if half:
+            """Load the two vectors of a panel's row as float32."""
+            if b_type.dtype == types.uint16:
                 words = builder.load(builder.bitcast(builder.gep(data, [index]), _INTS.as_pointer()), align=2)
                 low, high = builder.shl(words, _ints(16)), builder.and_(words, _ints(0xFFFF0000))
                 return builder.bitcast(low, _FLOATS), builder.bitcast(high, _FLOATS)
@@ -266,25 +276,26 @@ def _micro_kernel(rows: int, panels: int) -> Any:
             )
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            _, a_at, a_stride, k, _, b_at, b_stride, _, c_at, c_stride, mode = args
-            a, b, c = (_data(context, builder, signature.args[i], args[i]) for i in (0, 4, 7))
-            a_rows = [builder.gep(a, [builder.add(a_at, builder.mul(a_stride, _INT64(i)))]) for i in range(rows)]
-            b_panels = [builder.gep(b, [builder.add(b_at, builder.mul(b_stride, _INT64(p)))]) for p in range(panels)]
-            sums = [
-                [cgutils.alloca_once_value(builder, _floats(0.0)) for _ in range(2 * panels)] for _ in range(rows)
-            ]
+            def places(array: Any, view: Any, count: int) -> list[Any]:
+                """Return pointers to the first `count` rows or panels of a view."""
+                value, start, stride = cgutils.unpack_tuple(builder, view, 3)
+                first = builder.gep(_data(context, builder, array, value), [start])
+                return [builder.gep(first, [builder.mul(stride, _INT64(i))]) for i in range(count)]
+
+            a, k, b, c, mode = args
+            a_rows, b_panels, c_rows = places(a_type, a, rows), places(b_type, b, panels), places(c_type, c, rows)
+            cells = [[cgutils.alloca_once_value(builder, _floats(0.0)) for _ in range(2 * panels)] for _ in range(rows)]
             with cgutils.for_range(builder, k) as loop:
                 place = builder.mul(loop.index, _INT64(PANEL))
                 right = [column for data in b_panels for column in columns(builder, data, place)]
                 for i in range(rows):
                     left = _broadcast(builder, builder.load(builder.gep(a_rows[i], [loop.index])))
-                    for j, column in enumerate(right):
-                        builder.store(_fma(builder, left, column, builder.load(sums[i][j])), sums[i][j])
-            results = [[builder.load(cell) for cell in row] for row in sums]
-            starts = [builder.add(c_at, builder.mul(c_stride, _INT64(i))) for i in range(rows)]
+                    for cell, column in zip(cells[i], right, strict=True):
+                        builder.store(_fma(builder, left, column, builder.load(cell)), cell)
+            sums = [[builder.load(cell) for cell in row] for row in cells]
 
-            def write(row: int, column: int, value: Any, add: bool) -> None:
-                target = _vector_at(builder, c, builder.add(starts[row], _INT64(column * LANES)))
+            def write(row: int, column: int, value: Any, add: bool = False) -> None:
+                target = _vector_at(builder, c_rows[row], _INT64(column * LANES))
                 if add:
                     value = builder.fadd(value, builder.load(target, align=4))
                 builder.store(value, target, align=4)
@@ -293,75 +304,78 @@ def _micro_kernel(rows: int, panels: int) -> Any:
                 with gated:
                     for i in range(rows):
                         for p in range(panels):
-                            gate, up = results[i][2 * p : 2 * p + 2]
-                            write(i, p, builder.fmul(_silu(builder, gate), up), add=False)
-                with plain, builder.if_else(builder.icmp_signed("==", mode, _INT64(ADD))) as (adding, storing):
-                    for branch, add in ((adding, True), (storing, False)):
+                            gate, up = sums[i][2 * p : 2 * p + 2]
+                            write(i, p, builder.fmul(_silu(builder, gate), up))
+                with plain, builder.if_else(builder.icmp_signed("==", mode, _INT64(ADD))) as branches:
+                    for branch, add in zip(branches, (True, False), strict=True):
                         with branch:
                             for i in range(rows):
-                                for j, value in enumerate(results[i]):
+                                for j, value in enumerate(sums[i]):
                                     write(i, j, value, add)
             return context.get_dummy_value()
 
-        index = types.intp
-        signature = types.void(a, index, index, index, b, index, index, c, index, index, index)
-        return signature, codegen
+        return types.void(a, types.intp, b, c, types.intp), codegen
 
     return multiply
 
 
 _kernel_1_4, _kernel_1_2, _kernel_1_1 = _micro_kernel(1, 4), _micro_kernel(1, 2), _micro_kernel(1, 1)
-_kernel_2_2, _kernel_2_1 = _micro_kernel(2, 2), _micro_kernel(2, 1)
-_kernel_4_1, _kernel_8_1, _kernel_full = _micro_kernel(4, 1), _micro_kernel(min(8, TILE), 1), _micro_kernel(TILE, 1)
+_kernel_2_2, _kernel_2_1, _kernel_4_1 = _micro_kernel(2, 2), _micro_kernel(2, 1), _micro_kernel(4, 1)
+_kernel_8_1, _kernel_full = _micro_kernel(min(8, TILE), 1), _micro_kernel(TILE, 1)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]
+def _move(view, steps, by):  # type: ignore[no-untyped-def]
+    """Return a view that starts `steps` rows or panels and `by` elements later."""
+    return View(view.data, view.start + steps * view.stride + by, view.stride)
 
 
 @_jit
-def _product(a, a_at, a_stride, rows, k, b, b_at, b_stride, panels, c, c_at, c_stride, width, mode):  # type: ignore[no-untyped-def]
-    """Multiply `rows` rows of a [rows, k] with `panels` panels of b, `width` columns of c a panel.
+def _product(a, rows, k, b, panels, c, width, mode):  # type: ignore[no-untyped-def]
+    """Multiply `rows` rows of a [rows, k] with `panels` panels of b, into `width` columns of c a panel.
 
     Rows are padded to what a micro-kernel takes: up to TILE - 1 rows after the last one are read and written.
     """
-    panel = 0
     if rows == 1:
-        while panel + 4 <= panels:
-            _kernel_1_4(a, a_at, a_stride, k, b, b_at, b_stride, c, c_at, c_stride, mode)
-            panel, b_at, c_at = panel + 4, b_at + 4 * b_stride, c_at + 4 * width
-        while panel + 2 <= panels:
-            _kernel_1_2(a, a_at, a_stride, k, b, b_at, b_stride, c, c_at, c_stride, mode)
-            panel, b_at, c_at = panel + 2, b_at + 2 * b_stride, c_at + 2 * width
-        if panel < panels:
-            _kernel_1_1(a, a_at, a_stride, k, b, b_at, b_stride, c, c_at, c_stride, mode)
+        while panels >= 4:
+            _kernel_1_4(a, k, b, c, mode)
+            panels, b, c = panels - 4, _move(b, 4, 0), _move(c, 0, 4 * width)
+        if panels >= 2:
+            _kernel_1_2(a, k, b, c, mode)
+            panels, b, c = panels - 2, _move(b, 2, 0), _move(c, 0, 2 * width)
+        if panels:
+            _kernel_1_1(a, k, b, c, mode)
     elif rows == 2:
-        while panel + 2 <= panels:
-            _kernel_2_2(a, a_at, a_stride, k, b, b_at, b_stride, c, c_at, c_stride, mode)
-            panel, b_at, c_at = panel + 2, b_at + 2 * b_stride, c_at + 2 * width
-        if panel < panels:
-            _kernel_2_1(a, a_at, a_stride, k, b, b_at, b_stride, c, c_at, c_stride, mode)
+        while panels >= 2:
+            _kernel_2_2(a, k, b, c, mode)
+            panels, b, c = panels - 2, _move(b, 2, 0), _move(c, 0, 2 * width)
+        if panels:
+            _kernel_2_1(a, k, b, c, mode)
     else:
         full = rows // TILE * TILE
         rest = rows - full
         for _ in range(panels):
             for row in range(0, full, TILE):
-                _kernel_full(a, a_at + row * a_stride, a_stride, k, b, b_at, b_stride, c, c_at + row * c_stride, c_stride, mode)
+                _kernel_full(_move(a, row, 0), k, b, _move(c, row, 0), mode)
             if rest:
-                a_rest, c_rest = a_at + full * a_stride, c_at + full * c_stride
+                a_rest, c_rest = _move(a, full, 0), _move(c, full, 0)
                 if rest > 8:
-                    _kernel_full(a, a_rest, a_stride, k, b, b_at, b_stride, c, c_rest, c_stride, mode)
+                    _kernel_full(a_rest, k, b, c_rest, mode)
                 elif rest > 4:
-                    _kernel_8_1(a, a_rest, a_stride, k, b, b_at, b_stride, c, c_rest, c_stride, mode)
+                    _kernel_8_1(a_rest, k, b, c_rest, mode)
                 elif rest > 2:
-                    _kernel_4_1(a, a_rest, a_stride, k, b, b_at, b_stride, c, c_rest, c_stride, mode)
+                    _kernel_4_1(a_rest, k, b, c_rest, mode)
                 else:
-                    _kernel_2_1(a, a_rest, a_stride, k, b, b_at, b_stride, c, c_rest, c_stride, mode)
-            b_at, c_at = b_at + b_stride, c_at + width
+                    _kernel_2_1(a_rest, k, b, c_rest, mode)
+            b, c = _move(b, 1, 0), _move(c, 0, width)
 
 
-# --- The model -----------------------------------------------------------------------------------------------------------
+# The model
 
 
 @_jit
-def _normalise(x, x_at, rows, hidden, gains, gain_at, epsilon, out, out_at):  # type: ignore[no-untyped-def]
-    """Write RMSNorm(x) to out, both [rows, hidden] in place of each other or apart."""
+def _normalise(x, x_at, rows, hidden, gains, gain_at, epsilon, out_at):  # type: ignore[no-untyped-def]
+    """Write RMSNorm of x [rows, hidden] elsewhere in x."""
     for row in range(rows):
         start, target = x_at + row * hidden, out_at + row * hidden
         total = _splat(0.0)
@@ -370,12 +384,18 @@ def _normalise(x, x_at, rows, hidden, gains, gain_at, epsilon, out, out_at):  # 
             total = total + value * value
         scale = _splat(np.float32(1.0) / np.sqrt(_sum(total) / np.float32(hidden) + epsilon))
         for i in range(0, hidden, LANES):
-            _store(out, target + i, _load(x, start + i) * scale * _load(gains, gain_at + i))
+            _store(x, target + i, _load(x, start + i) * scale * _load(gains, gain_at + i))
+
+
+@_jit
+def _copy(source, source_at, target, target_at, size):  # type: ignore[no-untyped-def]
+    for i in range(0, size, LANES):
+        _store(target, target_at + i, _load(source, source_at + i))
 
 
 @_jit
 def _rotate(x, at, heads, head_dim, rope, position):  # type: ignore[no-untyped-def]
-    """Apply RoPE to `heads` heads of one token in place; rope is [length, cos | sin], head_dim a row."""
+    """Apply RoPE to `heads` heads of one token in place; rope is [length, cos | sin], head_dim numbers a position."""
     half = head_dim // 2
     turn = position * head_dim
     for head in range(heads):
@@ -389,20 +409,17 @@ def _rotate(x, at, heads, head_dim, rope, position):  # type: ignore[no-untyped-
 
 @_jit
 def _remember(x, at, kv_heads, head_dim, capacity, slot, position, keys, values):  # type: ignore[no-untyped-def]
-    """Cache one token's keys and values, which follow each other in x; slot counts rows of all layers."""
+    """Cache one token's keys and values, which follow each other in x; slot counts the rows of all layers."""
     block, lane = position // PANEL, position % PANEL
     for head in range(kv_heads):
         base = (slot * kv_heads + head) * capacity * head_dim
         key = at + head * head_dim
+        value = key + kv_heads * head_dim
         target = base + block * head_dim * PANEL + lane
         for i in range(head_dim):
             keys[target + i * PANEL] = x[key + i]
-        value = key + kv_heads * head_dim
-        target = base + position * PANEL
         for i in range(0, head_dim, PANEL):
-            _store(values, target, _load(x, value + i))
-            _store(values, target + LANES, _load(x, value + i + LANES))
-            target += capacity * PANEL
+            _copy(x, value + i, values, base + i * capacity + position * PANEL, PANEL)
 
 
 @_jit
@@ -426,25 +443,30 @@ def _softmax(scores, at, seen, total, scale):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _attend(x, x_at, stride, tokens, row, position, first, heads, kv_heads, head_dim, capacity, slots, keys, values, scores_at, out_at):  # type: ignore[no-untyped-def]  # noqa: E501
-    """Write attention's output [tokens, heads * head_dim] for queries [tokens, stride], chunk by chunk of one row each."""
-    scale = np.float32(head_dim**-0.5)
-    done = 0
+def _attend(queries, tokens, row, position, first, shape, slots, capacity, keys, values, scores, mixed):  # type: ignore[no-untyped-def]
+    """Write attention's output to mixed [tokens, heads * head_dim], chunk by chunk of one row each.
+
+    Rows and positions of the tokens start at index `first`; `slots` rows of the cache belong to earlier layers.
+    """
+    heads, kv_heads, head_dim = shape
+    width = np.int64(PANEL)
+    done = np.int64(0)
     while done < tokens:
         stop = done + 1
         while stop < tokens and stop - done < CHUNK and row[first + stop] == row[first + done]:
             stop += 1
         chunk = stop - done
-        length = position[first + stop - 1] + 1
+        length = np.int64(position[first + stop - 1]) + 1
         blocks = (length + PANEL - 1) // PANEL
         for head in range(heads):
             base = ((slots + row[first + done]) * kv_heads + head // (heads // kv_heads)) * capacity * head_dim
-            query = x_at + done * stride + head * head_dim
-            _product(x, query, stride, chunk, head_dim, keys, base, head_dim * PANEL, blocks, x, scores_at, capacity, np.int64(PANEL), STORE)  # noqa: E501
+            own = _move(queries, done, head * head_dim)
+            _product(own, chunk, head_dim, View(keys, base, head_dim * PANEL), blocks, scores, width, STORE)
             for i in range(chunk):
-                _softmax(x, scores_at + i * capacity, position[first + done + i] + 1, length, scale)
-            mixed = out_at + done * heads * head_dim + head * head_dim
-            _product(x, scores_at, capacity, chunk, length, values, base, capacity * PANEL, head_dim // PANEL, x, mixed, heads * head_dim, np.int64(PANEL), STORE)  # noqa: E501
+                seen = np.int64(position[first + done + i]) + 1
+                _softmax(scores.data, scores.start + i * scores.stride, seen, length, np.float32(head_dim**-0.5))
+            out = _move(mixed, done, head * head_dim)
+            _product(scores, chunk, length, View(values, base, capacity * PANEL), head_dim // PANEL, out, width, STORE)
         done = stop
 
 
@@ -466,100 +488,100 @@ def _invalid(ids, row, position, last, vocabulary, rows, length):  # type: ignor
 
 
 @_jit
-def forward(ids, row, position, last, numbers, epsilon, embedding, weights, gains, rope, keys, values, work, kept, out):  # type: ignore[no-untyped-def]  # noqa: E501
-    """Run the flat list through the model; see `Session.forward` for the first four arguments.
+def forward(ids, row, position, last, numbers, epsilon, embedding, weights, gains, rope, keys, values, work, kept, out):  # type: ignore[no-untyped-def]
+    """Run a flat list of tokens through the model; see `Session.forward` for the first four arguments.
 
     Args:
         ids: Token ids.
         row: Cache rows.
         position: Positions.
         last: Indices whose logits are wanted.
-        numbers: Vocabulary, hidden, feed_forward, layers, heads, kv_heads, head_dim, longest sequence, rows, rows allocated,
-            capacity: int64.
+        numbers: int64: vocabulary, hidden, feed_forward, layers, heads, kv_heads, head_dim, longest sequence, rows in
+            use, rows allocated, capacity of a row.
         epsilon: Of the norms.
-        embedding: float32 [vocabulary, hidden], flat.
-        weights: All matrices by panels, layer by layer (queries-keys-values, output, gate and up interleaved, down), then the
-            head; float32 or bfloat16 in uint16.
+        embedding: float32 [vocabulary, hidden].
+        weights: All matrices by panels, layer by layer (queries-keys-values, output, gate and up side by side in every
+            panel, down), then the head; float32, or bfloat16 as uint16.
         gains: Of the norms, in the order of use.
         rope: [capacity, cos | sin].
         keys: The keys' cache.
         values: The values' cache.
         work: Memory for the activations of one block; see `work_size`.
-        kept: Memory for rows and positions of the wanted tokens, int32 [2, BLOCK].
-        out: The logits [len(last) + TILE, vocabulary padded to panels], flat.
+        kept: Memory for rows and positions of the wanted tokens of a block, int32 [2, BLOCK].
+        out: Where the logits go, [len(last) + TILE, vocabulary padded to panels].
 
     Returns:
         OK, GROW or BAD_INPUT.
     """
-    vocabulary, hidden, feed_forward, layers = numbers[0], numbers[1], numbers[2], numbers[3]
-    heads, kv_heads, head_dim = numbers[4], numbers[5], numbers[6]
-    longest, rows, allocated, capacity = numbers[7], numbers[8], numbers[9], numbers[10]
+    vocabulary, hidden, feed_forward, layers, heads, kv_heads, head_dim = numbers[:7]
+    longest, rows, allocated, capacity = numbers[7:]
     if _invalid(ids, row, position, last, vocabulary, rows, longest):
         return BAD_INPUT
-    for i in range(len(ids)):
-        if position[i] >= capacity:
+    for place in position:
+        if place >= capacity:
             return GROW
-    queries, joined = heads * head_dim, (heads + 2 * kv_heads) * head_dim
-    vocabulary_panels = (vocabulary + PANEL - 1) // PANEL
+    queries, remembered = heads * head_dim, 2 * kv_heads * head_dim
+    joined = queries + remembered
     height = BLOCK + TILE
-    x = np.int64(0)  # numba would compile a callee again for each literal
-    normed = x + height * hidden
-    qkv = normed + height * hidden
-    mixed = qkv + height * joined
-    active = mixed + height * queries
-    scores = active + height * feed_forward
-    wanted = np.int64(0)
+    x = View(work, np.int64(0), hidden)
+    normed = View(work, height * hidden, hidden)
+    qkv = View(work, 2 * height * hidden, joined)
+    mixed = View(work, qkv.start + height * joined, queries)
+    active = View(work, mixed.start + height * queries, feed_forward)
+    scores = View(work, active.start + height * feed_forward, capacity)
+    logits = View(out, np.int64(0), (vocabulary + PANEL - 1) // PANEL * PANEL)
+    width, half_width = np.int64(PANEL), np.int64(LANES)
+    wanted = 0
     for start in range(0, len(ids), BLOCK):
         tokens = min(BLOCK, len(ids) - start)
         for i in range(tokens):
-            source = ids[start + i] * hidden
-            for j in range(0, hidden, LANES):
-                _store(work, x + i * hidden + j, _load(embedding, source + j))
-        matrix = gain = np.int64(0)
+            _copy(embedding, ids[start + i] * hidden, work, x.start + i * hidden, hidden)
         count = tokens
+        gain = np.int64(0)
+        matrix = View(weights, np.int64(0), hidden * PANEL)
         for layer in range(layers):
             slots = layer * allocated
-            _normalise(work, x, tokens, hidden, gains, gain, epsilon, work, normed)
-            key_panels = 2 * kv_heads * head_dim // PANEL
-            query_panels = queries // PANEL
-            step = hidden * PANEL
-            _product(work, normed, hidden, tokens, hidden, weights, matrix + query_panels * step, step, key_panels, work, qkv + queries, joined, np.int64(PANEL), STORE)  # noqa: E501
+            _normalise(work, x.start, tokens, hidden, gains, gain, epsilon, normed.start)
+            _product(
+                normed, tokens, hidden, _move(matrix, queries // PANEL, 0), remembered // PANEL,
+                _move(qkv, 0, queries), width, STORE,
+            )  # fmt: skip
             for i in range(tokens):
-                at, place = qkv + i * joined + queries, position[start + i]
+                at, place = qkv.start + i * joined + queries, position[start + i]
                 _rotate(work, at, kv_heads, head_dim, rope, place)
                 _remember(work, at, kv_heads, head_dim, capacity, slots + row[start + i], place, keys, values)
-            of_row, of_position, first = row, position, start
+            of_row, of_position, first = row, position, np.int64(start)
             if layer == layers - 1:
-                # After the last cache only the wanted tokens matter: they move to the front.
+                # Past the last cache only the wanted tokens matter: they move to the front.
                 count = 0
                 while wanted + count < len(last) and last[wanted + count] < start + tokens:
                     token = last[wanted + count] - start
                     kept[count], kept[BLOCK + count] = row[start + token], position[start + token]
-                    if token != count:
-                        for j in range(0, hidden, LANES):
-                            _store(work, x + count * hidden + j, _load(work, x + token * hidden + j))
-                            _store(work, normed + count * hidden + j, _load(work, normed + token * hidden + j))
+                    _copy(work, x.start + token * hidden, work, x.start + count * hidden, hidden)
+                    _copy(work, normed.start + token * hidden, work, normed.start + count * hidden, hidden)
                     count += 1
                 if count == 0:
                     break
-                of_row, of_position, first = kept[:BLOCK], kept[BLOCK:], 0
-            _product(work, normed, hidden, count, hidden, weights, matrix, step, query_panels, work, qkv, joined, np.int64(PANEL), STORE)
-            matrix += hidden * joined
+                of_row, of_position, first = kept[:BLOCK], kept[BLOCK:], np.int64(0)
+            _product(normed, count, hidden, matrix, queries // PANEL, qkv, width, STORE)
             for i in range(count):
-                _rotate(work, qkv + i * joined, heads, head_dim, rope, of_position[first + i])
-            _attend(work, qkv, joined, count, of_row, of_position, first, heads, kv_heads, head_dim, capacity, slots, keys, values, scores, mixed)  # noqa: E501
-            _product(work, mixed, queries, count, queries, weights, matrix, queries * PANEL, hidden // PANEL, work, x, hidden, np.int64(PANEL), ADD)  # noqa: E501
-            matrix += queries * hidden
-            _normalise(work, x, count, hidden, gains, gain + hidden, epsilon, work, normed)
+                _rotate(work, qkv.start + i * joined, heads, head_dim, rope, of_position[first + i])
+            _attend(
+                qkv, count, of_row, of_position, first, (heads, kv_heads, head_dim), slots, capacity, keys, values,
+                scores, mixed,
+            )  # fmt: skip
+            matrix = View(weights, matrix.start + hidden * joined, queries * PANEL)
+            _product(mixed, count, queries, matrix, hidden // PANEL, x, width, ADD)
+            _normalise(work, x.start, count, hidden, gains, gain + hidden, epsilon, normed.start)
+            matrix = View(weights, matrix.start + queries * hidden, hidden * PANEL)
+            _product(normed, count, hidden, matrix, feed_forward // LANES, active, half_width, SWIGLU)
+            matrix = View(weights, matrix.start + 2 * hidden * feed_forward, feed_forward * PANEL)
+            _product(active, count, feed_forward, matrix, hidden // PANEL, x, width, ADD)
+            matrix = View(weights, matrix.start + feed_forward * hidden, hidden * PANEL)
             gain += 2 * hidden
-            _product(work, normed, hidden, count, hidden, weights, matrix, step, feed_forward // LANES, work, active, feed_forward, np.int64(LANES), SWIGLU)  # noqa: E501
-            matrix += 2 * hidden * feed_forward
-            _product(work, active, feed_forward, count, feed_forward, weights, matrix, feed_forward * PANEL, hidden // PANEL, work, x, hidden, np.int64(PANEL), ADD)  # noqa: E501
-            matrix += feed_forward * hidden
         if count:
-            _normalise(work, x, count, hidden, gains, gain, epsilon, work, normed)
-            width = vocabulary_panels * PANEL
-            _product(work, normed, hidden, count, hidden, weights, matrix, hidden * PANEL, vocabulary_panels, out, wanted * width, width, np.int64(PANEL), STORE)  # noqa: E501
+            _normalise(work, x.start, count, hidden, gains, gain, epsilon, normed.start)
+            _product(normed, count, hidden, matrix, logits.stride // PANEL, _move(logits, wanted, 0), width, STORE)
             wanted += count
     return OK
 

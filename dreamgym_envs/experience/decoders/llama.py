@@ -152,7 +152,8 @@ class LlamaWeights:
                 raise DecoderError(f"{source} lacks the tensor {name} that {CONFIG_FILE} asks for. {_FIT_AGAIN}")
             if tensors[name].shape != expected:
                 raise DecoderError(
-                    f"{source}: {name} is {list(tensors[name].shape)}, but {CONFIG_FILE} says {list(expected)}. {_FIT_AGAIN}"
+                    f"{source}: {name} is {list(tensors[name].shape)}, but {CONFIG_FILE} says {list(expected)}. "
+                    f"{_FIT_AGAIN}"
                 )
 
         def joined(layer: int, *names: str) -> Floats:

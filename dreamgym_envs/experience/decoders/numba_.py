@@ -1,6 +1,10 @@
-"""The fast decoder: a Llama in one compiled function (see `kernels`), whose results for a row do not depend on the rest of the
-batch, down to the bit. Needs the extra `fast` (numba).
+"""The fast decoder: a Llama in one compiled function (see `kernels`). Needs the extra `fast` (numba).
+
+A row's results do not depend on the rest of the batch, down to the bit, and the GIL is free while it computes, so that
+sessions in several threads run side by side.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +16,26 @@ from dreamgym_envs.experience.decoders.llama import Floats, LlamaShape, LlamaWei
 MIN_LENGTH = 64
 """Positions of the smallest cache."""
 
-_ALIGNMENT = 64
-"""Bytes in a cache line: vectors that cross one cost two accesses."""
+CACHE_LINE = 64
+"""Bytes: a vector that lies across two lines costs two accesses."""
+
+_ROWS, _ALLOCATED, _CAPACITY = 8, 9, 10
+"""Places in the `numbers` of `kernels.forward`."""
+
 
 class NumbaDecoder:
-    """Decodes a Llama with kernels of its own. Implements `Decoder`.
+    """Decodes a Llama with compiled kernels. Implements `Decoder`.
 
     Args:
-        weights: The checkpoint's weights.
+        weights: The checkpoint's weights. They are kept as bfloat16 where that changes none of them.
 
     Raises:
         DecoderError: The widths do not fit the kernels' vectors.
     """
 
     backend = "numba"
+    batch_invariant = True
+    best_rows = 32
 
     def __init__(self, weights: LlamaWeights) -> None:
         shape = self.shape = weights.shape
@@ -34,19 +44,14 @@ class NumbaDecoder:
             raise DecoderError(f"the numba kernels cannot run this checkpoint: {why}. Use backend='numpy'.")
         self.vocabulary_size = shape.vocabulary
         self.max_length = shape.max_length
-        matrices = []
+        matrices: list[Floats] = []
+        gains: list[Floats] = []
         for layer in weights.layers:
-            gate, up = (
-                half.reshape(shape.hidden, -1, kernels.LANES) for half in np.split(layer.gate_up, 2, axis=1)
-            )
-            gated = np.concatenate([gate, up], axis=2).reshape(shape.hidden, -1)
-            matrices += [layer.qkv, layer.output, gated, layer.down]
-        matrices.append(weights.head)
+            matrices += [layer.qkv, layer.output, _gated(layer.gate_up), layer.down]
+            gains += [layer.attention_norm, layer.mlp_norm]
+        self.weights = _panels([*matrices, weights.head])
+        self.gains = _aligned(np.concatenate([*gains, weights.norm]))
         self.embedding = _aligned(np.ravel(weights.embedding))
-        self.weights = _panels(matrices)
-        self.gains = _aligned(
-            np.concatenate([gain for layer in weights.layers for gain in (layer.attention_norm, layer.mlp_norm)] + [weights.norm])
-        )
 
     def session(self) -> "NumbaSession":
         """Open a session of no rows."""
@@ -59,41 +64,30 @@ class NumbaSession:
     def __init__(self, decoder: NumbaDecoder) -> None:
         shape = decoder.shape
         self._decoder = decoder
-        self._width = -(-shape.vocabulary // kernels.PANEL) * kernels.PANEL
-        self._epsilon = np.float32(shape.epsilon)
+        self._width = _up(shape.vocabulary)
+        numbers = [shape.vocabulary, shape.hidden, shape.feed_forward, shape.layers, shape.heads, shape.kv_heads]
+        self._numbers = np.array([*numbers, shape.head_dim, shape.max_length, 0, 0, 0], np.int64)
         self._kept = np.zeros(2 * kernels.BLOCK, np.int32)
-        self._numbers = np.array(
-            [shape.vocabulary, shape.hidden, shape.feed_forward, shape.layers, shape.heads, shape.kv_heads]
-            + [shape.head_dim, shape.max_length, 0, 0, 0],
-            np.int64,
-        )
-        self._allocate(0, MIN_LENGTH)
+        self._allocate(0, _up(MIN_LENGTH))
 
     def _allocate(self, rows: int, length: int) -> None:
         """Take memory for `rows` rows of `length` positions."""
-        shape = self._decoder.shape
-        self._rows_allocated, self._capacity = rows, length
-        size = shape.layers * rows * shape.kv_heads * length * shape.head_dim
-        self._keys, self._values = _empty(size, np.float32), _empty(size, np.float32)
-        queries = shape.heads * shape.head_dim
-        joined = queries + 2 * shape.kv_heads * shape.head_dim
-        self._work = _empty(
-            kernels.work_size(shape.hidden, joined, queries, shape.feed_forward, length), np.float32
-        )
+        decoder, shape = self._decoder, self._decoder.shape
+        queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+        work = kernels.work_size(shape.hidden, queries + 2 * keys, queries, shape.feed_forward, length)
         turns = rotations(shape, length)
-        self._rope = _aligned(np.concatenate([turns.real, turns.imag], axis=1).ravel())
-        self._numbers[9:] = rows, length
-        decoder = self._decoder
-        self._arguments = (
+        self._keys, self._values = (_zeros(shape.layers * rows * keys * length, np.float32) for _ in range(2))
+        self._numbers[_ALLOCATED], self._numbers[_CAPACITY] = rows, length
+        self._arguments: tuple[Any, ...] = (
             self._numbers,
-            self._epsilon,
+            np.float32(shape.epsilon),
             decoder.embedding,
             decoder.weights,
             decoder.gains,
-            self._rope,
+            _aligned(np.concatenate([turns.real, turns.imag], axis=1).ravel()),
             self._keys,
             self._values,
-            self._work,
+            _zeros(work, np.float32),
             self._kept,
         )
 
@@ -101,34 +95,35 @@ class NumbaSession:
         """Forget everything cached and take `rows` new rows."""
         if rows < 0:
             raise ValueError(f"rows must be at least 0, got {rows}")
-        if rows > self._rows_allocated:
-            self._allocate(rows, self._capacity)
-        self._numbers[8] = rows
+        if rows > self._numbers[_ALLOCATED]:
+            self._allocate(rows, int(self._numbers[_CAPACITY]))
+        self._numbers[_ROWS] = rows
 
     def forward(self, ids: Indices, row: Indices, position: Indices, last: Indices) -> Logits:
         """Run tokens through the model and cache them; see `Session.forward`."""
-        count, width = len(last), self._width
-        out = np.empty((count + kernels.TILE, width), np.float32)
-        code = kernels.forward(ids, row, position, last, *self._arguments, out.ravel())
+        count = len(last)
+        # Micro-kernels write whole tiles: a few rows more than asked for, which nobody sees.
+        out = np.empty((count + kernels.TILE, self._width), np.float32)
+        code = kernels.forward(ids, row, position, last, *self._arguments, out.reshape(-1))
         if code == kernels.OK:
             return out[:count, : self._decoder.vocabulary_size]
         decoder = self._decoder
-        check_inputs(ids, row, position, last, decoder.vocabulary_size, int(self._numbers[8]), decoder.max_length)
+        rows = int(self._numbers[_ROWS])
+        check_inputs(ids, row, position, last, decoder.vocabulary_size, rows, decoder.max_length)
         self._grow(int(position.max()) + 1)
         return self.forward(ids, row, position, last)
 
     def _grow(self, length: int) -> None:
         """Make room for more positions, and keep what is cached."""
-        shape = self._decoder.shape
-        keys, values, old = self._keys, self._values, self._capacity
-        most = -(-shape.max_length // kernels.PANEL) * kernels.PANEL
-        needed = -(-length // kernels.PANEL) * kernels.PANEL
-        self._allocate(self._rows_allocated, min(most, max(2 * old, needed)))
-        # Keys are blocks of positions, so a longer cache has more blocks; values have longer panels.
-        heads = shape.layers * self._rows_allocated * shape.kv_heads
-        self._keys.reshape(heads, -1)[:, : old * shape.head_dim] = keys.reshape(heads, -1)
-        panels = heads * (shape.head_dim // kernels.PANEL)
-        self._values.reshape(panels, -1)[:, : old * kernels.PANEL] = values.reshape(panels, -1)
+        shape, keys, values = self._decoder.shape, self._keys, self._values
+        rows, old = int(self._numbers[_ALLOCATED]), int(self._numbers[_CAPACITY])
+        self._allocate(rows, min(_up(shape.max_length), max(2 * old, _up(length))))
+        # A longer cache has more blocks of keys, and longer panels of values.
+        heads = shape.layers * rows * shape.kv_heads
+        panels = heads * shape.head_dim // kernels.PANEL
+        if rows:
+            self._keys.reshape(heads, -1)[:, : old * shape.head_dim] = keys.reshape(heads, -1)
+            self._values.reshape(panels, -1)[:, : old * kernels.PANEL] = values.reshape(panels, -1)
 
 
 def misfit(shape: LlamaShape) -> str | None:
@@ -139,36 +134,47 @@ def misfit(shape: LlamaShape) -> str | None:
         ("intermediate_size", shape.feed_forward, kernels.LANES),
     ):
         if width % multiple:
-            return f"{name} must be a multiple of {multiple}, got {width}"
+            return f"{name} must be a multiple of {multiple} on this processor, got {width}"
     return None
 
 
-def _panels(matrices: list[Floats]) -> NDArray[np.float32] | NDArray[np.uint16]:
+def _up(width: int) -> int:
+    return -(-width // kernels.PANEL) * kernels.PANEL
+
+
+def _gated(gate_up: Floats) -> Floats:
+    """Return [hidden, 2 * feed_forward] with the columns of gate and up side by side in every panel."""
+    hidden = gate_up.shape[0]
+    gate, up = (half.reshape(hidden, -1, kernels.LANES) for half in np.split(gate_up, 2, axis=1))
+    return np.concatenate([gate, up], axis=2).reshape(hidden, -1)
+
+
+def _panels(matrices: list[Floats]) -> NDArray[Any]:
     """Return matrices [k, n] by panels (see `kernels`), flat, one after the other; bfloat16 where that is exact."""
     flat = []
     for matrix in matrices:
         k, n = matrix.shape
-        panels = -(-n // kernels.PANEL)
-        padded = np.zeros((k, panels * kernels.PANEL), np.float32)
+        padded = np.zeros((k, _up(n)), np.float32)
         padded[:, :n] = matrix
-        flat.append(padded.reshape(k, panels, kernels.PANEL).transpose(1, 0, 2).ravel())
+        flat.append(padded.reshape(k, -1, kernels.PANEL).transpose(1, 0, 2).ravel())
     joined = np.concatenate(flat)
     bits = joined.view(np.uint32)
     if (bits & 0xFFFF).any():
         return _aligned(joined)
     halves = (bits >> 16).astype(np.uint16).reshape(-1, 2, kernels.LANES)
-    return _aligned(np.ascontiguousarray(halves.transpose(0, 2, 1)).ravel())
+    return _aligned(halves.transpose(0, 2, 1).ravel())
 
 
-def _empty(size: int, dtype: type) -> NDArray[np.float32]:
-    """Return zeros that start at a cache line."""
-    raw = np.zeros(size * np.dtype(dtype).itemsize + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    return raw[start : start + size * np.dtype(dtype).itemsize].view(dtype)
+def _zeros(size: int, dtype: Any) -> NDArray[Any]:
+    """Return a flat array that starts at a cache line."""
+    wanted = size * np.dtype(dtype).itemsize
+    raw = np.zeros(wanted + CACHE_LINE, np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start : start + wanted].view(dtype)
 
 
-def _aligned(array: NDArray) -> NDArray:
+def _aligned(array: NDArray[Any]) -> NDArray[Any]:
     """Return a copy that starts at a cache line."""
-    out = _empty(array.size, array.dtype.type)
+    out = _zeros(array.size, array.dtype)
     out[:] = array
     return out

@@ -1,22 +1,24 @@
 """The default decoder: a Llama in NumPy, whose results for a row do not depend on the rest of the batch.
 
-Fast because little is left to do: norm gains and the attention's scale are folded into the matrices, RoPE is one complex
-multiplication, SiLU a tanh, the last layer is computed at the wanted positions only, tokens go through in blocks that stay
-in cache, and matrix products see no padding.
+Fast because little is left to do: norm gains and the attention's scale are folded into the matrices, RoPE is one
+complex multiplication, SiLU a tanh, the last layer is computed at the wanted positions only, tokens go through in
+blocks that stay in cache, and matrix products see no padding.
 
-Batch invariance, down to the bit, comes from how BLAS sums. A product of a matrix of two or more rows sums each element over
-k in order, however many rows there are, as long as the right matrix is row-major and its width a multiple of `LANES`; a
-single row takes another path (gemv), and so do the last columns of other widths. So a lone token is computed twice, widths
-are padded, and softmax sums in blocks of `LANES`. A test holds this for the BLAS at hand.
+Batch invariance, down to the bit, comes from how BLAS sums. A product of a matrix of two or more rows sums each element
+over k in order, however many rows there are, as long as the right matrix is row-major and its width a multiple of
+`LANES`; a single row takes another path (gemv), and so do the last columns of other widths. So a lone token is
+computed twice, widths are padded, and softmax adds up such that trailing zeros change nothing. `tests/test_decoders.py`
+holds this for the BLAS at hand.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dreamgym_envs.experience.decoders.base import Indices, Logits
+from dreamgym_envs.experience.decoders.base import Indices, Logits, check_inputs
 from dreamgym_envs.experience.decoders.llama import Floats, LlamaWeights, rotations
 
 LANES = 16
@@ -53,6 +55,8 @@ class NumpyDecoder:
     """
 
     backend = "numpy"
+    batch_invariant = True
+    best_rows = 64
 
     def __init__(self, weights: LlamaWeights) -> None:
         shape = self.shape = weights.shape
@@ -71,15 +75,15 @@ class NumpyDecoder:
             gate_up[:, : shape.feed_forward] *= np.float32(0.5)
             layers.append(
                 _Layer(
-                    _padded(qkv),
+                    _padded(qkv, rows=True),
                     _padded(layer.output),
-                    np.concatenate([_padded(half) for half in np.split(gate_up, 2, axis=1)], axis=1),
-                    _padded(_padded(layer.down.T).T),
+                    np.concatenate([_padded(half, rows=True) for half in np.split(gate_up, 2, axis=1)], axis=1),
+                    _padded(layer.down, rows=True),
                 )
             )
         self.layers: Sequence[_Layer] = tuple(layers)
         self.embedding = _padded(weights.embedding)
-        self.head = _padded(weights.head * (weights.norm * root)[:, None])
+        self.head = _padded(weights.head * (weights.norm * root)[:, None], rows=True)
         self.epsilon = np.float32(shape.hidden * shape.epsilon)
 
     def session(self) -> "NumpySession":
@@ -93,6 +97,7 @@ class NumpySession:
     def __init__(self, decoder: NumpyDecoder) -> None:
         self._decoder = decoder
         self._rows = 0
+        self._memory: dict[str, Floats] = {}
         self._allocate(0, MIN_LENGTH)
 
     def _allocate(self, rows: int, length: int) -> None:
@@ -114,41 +119,31 @@ class NumpySession:
     def forward(self, ids: Indices, row: Indices, position: Indices, last: Indices) -> Logits:
         """Run tokens through the model and cache them; see `Session.forward`."""
         decoder = self._decoder
+        check_inputs(ids, row, position, last, decoder.vocabulary_size, self._rows, decoder.max_length)
         logits = np.empty((len(last), decoder.vocabulary_size), np.float32)
         if len(ids) == 0:
             return logits
-        self._check(ids, row, position, last)
+        longest = int(position.max())
+        if longest >= self._capacity:
+            self._grow(longest + 1)
         done = 0
         for start, stop in _blocks(row):
             end = int(np.searchsorted(last, stop)) if stop < len(ids) else len(last)
-            wanted = last[done:end] - start
-            hidden = self._layers(ids[start:stop], row[start:stop], position[start:stop], wanted)
+            hidden = self._layers(ids[start:stop], row[start:stop], position[start:stop], last[done:end] - start)
             if hidden is not None:
-                logits[done:end] = (hidden @ decoder.head)[: end - done, : decoder.vocabulary_size]
+                logits[done:end] = self._product("logits", hidden, decoder.head)[
+                    : end - done, : decoder.vocabulary_size
+                ]
             done = end
         return logits
 
-    def _check(self, ids: Indices, row: Indices, position: Indices, last: Indices) -> None:
-        """Check what comes from outside, and grow the cache where positions need it."""
-        decoder = self._decoder
-        if not len(ids) == len(row) == len(position):
-            raise ValueError(f"ids, row and position must be equally long, got {len(ids)}, {len(row)}, {len(position)}")
-        if ids.min() < 0 or ids.max() >= decoder.vocabulary_size:
-            raise ValueError(f"token ids must be in [0, {decoder.vocabulary_size}), got {ids.min()} to {ids.max()}")
-        if row.min() < 0 or row.max() >= self._rows:
-            raise ValueError(
-                f"rows must be in [0, {self._rows}), got {row.min()} to {row.max()}; call reset(rows) first"
-            )
-        longest = int(position.max())
-        if position.min() < 0 or longest >= decoder.max_length:
-            raise ValueError(f"positions must be in [0, {decoder.max_length}), got {position.min()} to {longest}")
-        if len(last) and (last[0] < 0 or last[-1] >= len(ids) or (len(last) > 1 and not (last[1:] > last[:-1]).all())):
-            raise ValueError(f"last must be increasing indices into {len(ids)} tokens, got {last.tolist()}")
-        if longest >= self._capacity:
-            keys, values = self._keys, self._values
-            self._allocate(keys.shape[1], min(_up(decoder.max_length), max(2 * self._capacity, _up(longest + 1))))
-            self._keys[..., : keys.shape[-1]] = keys
-            self._values[:, :, :, : values.shape[3]] = values
+    def _grow(self, length: int) -> None:
+        """Make room for more positions, and keep what is cached."""
+        keys, values = self._keys, self._values
+        longest = _up(self._decoder.max_length)
+        self._allocate(keys.shape[1], min(longest, max(2 * self._capacity, _up(length))))
+        self._keys[..., : keys.shape[-1]] = keys
+        self._values[:, :, :, : values.shape[3]] = values
 
     def _layers(self, ids: Indices, row: Indices, position: Indices, wanted: Indices) -> Floats | None:
         """Return the normed last hidden states at the wanted tokens [max(2, n), hidden], or None if there are none."""
@@ -159,7 +154,7 @@ class NumpySession:
             wanted[1:] = 1
         elif len(wanted) == 1:
             wanted = np.repeat(wanted, 2)
-        plan = _Plan.make(row, position, decoder.shape.heads // decoder.shape.kv_heads)
+        plan = _Plan.make(row, position)
         rotation = self._rotations[position][:, None]
         x = decoder.embedding[ids]
         for index in range(len(decoder.layers) - 1):
@@ -170,21 +165,37 @@ class NumpySession:
         if len(wanted) == len(row):
             x = self._layer(len(decoder.layers) - 1, x, rotation, plan, plan, None)
         else:
-            pruned = _Plan.make(row[wanted], position[wanted], decoder.shape.heads // decoder.shape.kv_heads)
+            pruned = _Plan.make(row[wanted], position[wanted])
             x = self._layer(len(decoder.layers) - 1, x, rotation, plan, pruned, wanted)
         return self._norm(x)
 
+    def _buffer(self, name: str, *shape: int) -> Floats:
+        """Return memory that is kept from call to call: fresh memory would cost a page fault every 4 KB."""
+        size = math.prod(shape)
+        memory = self._memory.get(name)
+        if memory is None or memory.size < size:
+            memory = self._memory[name] = np.empty(size, np.float32)
+        return memory[:size].reshape(shape)
+
+    def _product(self, name: str, a: Floats, b: Floats) -> Floats:
+        out = self._buffer(name, *a.shape[:-1], b.shape[-1])
+        np.matmul(a, b, out=out)
+        return out
+
     def _norm(self, x: Floats) -> Floats:
-        squares = np.add.reduce(x * x, axis=1, keepdims=True)
+        squares = np.vecdot(x, x)
         squares += self._decoder.epsilon
-        return np.divide(x, np.sqrt(squares, out=squares))
+        np.sqrt(squares, out=squares)
+        out = self._buffer("norm", *x.shape)
+        np.divide(x, squares[:, None], out=out)
+        return out
 
     def _cache(self, index: int, x: Floats, rotation: NDArray[np.complex64], plan: "_Plan") -> Floats:
         """Cache the keys and values of a layer's input; return its rotated queries [tokens, heads, head_dim]."""
         shape = self._decoder.shape
         tokens = len(x)
         turned = shape.heads + shape.kv_heads
-        qkv = self._norm(x) @ self._decoder.layers[index].qkv
+        qkv = self._product("qkv", self._norm(x), self._decoder.layers[index].qkv)
         joined = qkv[:, : (turned + shape.kv_heads) * shape.head_dim].reshape(tokens, -1, shape.head_dim)
         both = joined[:, :turned].view(np.complex64)
         both *= rotation
@@ -206,39 +217,49 @@ class NumpySession:
         queries = self._cache(index, x, rotation, plan)
         if wanted is not None:
             queries, x = queries[wanted], x[wanted]
-        x = x + self._attend(index, queries, pruned) @ layer.output
-        hidden = self._norm(x) @ layer.gate_up
+        x += self._product("output", self._attend(index, queries, pruned), layer.output)
+        hidden = self._product("gate_up", self._norm(x), layer.gate_up)
         half = hidden.shape[1] // 2
         gate, up = hidden[:, :half], hidden[:, half:]
         # silu(2 g) = g (1 + tanh g); the matrix holds half the gate.
-        active = np.tanh(gate)
+        active = np.tanh(gate, out=self._buffer("active", len(x), half))
         active += 1.0
         active *= gate
         active *= up
-        x += active @ layer.down
+        x += self._product("output", active, layer.down)
         return x
 
     def _attend(self, index: int, queries: Floats, plan: "_Plan") -> Floats:
         """Return attention's output [tokens, heads * head_dim] for rotated, scaled queries."""
         shape = self._decoder.shape
-        groups, tokens = shape.heads // shape.kv_heads, len(queries)
-        slots, length = plan.slots, plan.length
-        height = groups * plan.width
-        stacked = np.zeros((slots, shape.kv_heads, max(2, height), shape.head_dim), np.float32)
-        by_token = stacked[:, :, :height].reshape(slots, shape.kv_heads, groups, plan.width, shape.head_dim)
-        by_token[plan.slot, :, :, plan.offset] = queries.reshape(tokens, shape.kv_heads, groups, shape.head_dim)
-        scores = stacked @ self._keys[index, plan.rows, :, :, :length]
-        seen = scores[:, :, :height].reshape(slots, shape.kv_heads, groups, plan.width, length)
+        by_head = (plan.slots, shape.kv_heads, shape.heads // shape.kv_heads, plan.width, shape.head_dim)
+        height = by_head[2] * plan.width
+        stacked = self._stacked(queries, plan, by_head, height)
+        scores = self._product("scores", stacked, self._keys[index, plan.rows, :, :, : plan.length])
+        # Queries that share a key-value head are stacked; a lone one has a second, empty row below it.
+        seen = scores[:, :, :height].reshape(*by_head[:-1], plan.length)
         seen += plan.bias
-        seen -= seen.max(axis=-1, keepdims=True)
+        seen -= np.maximum.reduce(seen, axis=-1, keepdims=True)
         np.exp(seen, out=seen)
-        total = seen.reshape(*seen.shape[:-1], length // LANES, LANES).sum(axis=-2).sum(axis=-1, keepdims=True)
-        mixed = scores @ self._values[index, plan.rows, :, :length]
-        mixed = mixed[:, :, :height, : shape.head_dim].reshape(
-            slots, shape.kv_heads, groups, plan.width, shape.head_dim
-        )
-        mixed /= total
-        return mixed[plan.slot, :, :, plan.offset].reshape(tokens, shape.heads * shape.head_dim)
+        mixed = self._product("mixed", scores, self._values[index, plan.rows, :, : plan.length])
+        mixed = mixed[:, :, :height, : shape.head_dim].reshape(by_head)
+        mixed /= _sums(seen)
+        tokens = mixed.transpose(0, 3, 1, 2, 4) if plan.dense else mixed[plan.slot, :, :, plan.offset]
+        return tokens.reshape(len(queries), shape.heads * shape.head_dim)
+
+    def _stacked(self, queries: Floats, plan: "_Plan", by_head: tuple[int, ...], height: int) -> Floats:
+        """Return queries [tokens, heads, head_dim] as [slots, kv_heads, max(2, height), head_dim]."""
+        slots, kv_heads, groups, width, head_dim = by_head
+        if plan.dense and height > 1:
+            grouped = queries.reshape(slots, width, kv_heads, groups, head_dim).transpose(0, 2, 3, 1, 4)
+            return grouped.reshape(slots, kv_heads, height, head_dim)
+        stacked = np.zeros((slots, kv_heads, max(2, height), head_dim), np.float32)
+        if plan.dense:
+            stacked[:, :, 0] = queries
+        else:
+            by_token = stacked[:, :, :height].reshape(by_head)
+            by_token[plan.slot, :, :, plan.offset] = queries.reshape(len(queries), kv_heads, groups, head_dim)
+        return stacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +271,7 @@ class _Plan:
         position: Position of each token.
         rows: Cache rows of the slots: a slice where few rows between are unused, else an array (which copies).
         slots: Number of slots.
+        dense: Whether slots and tokens are the same thing in the same order: slot and offset are then not needed.
         slot: Slot of each token.
         offset: Index of each token in its slot.
         width: Tokens of the longest chunk.
@@ -261,35 +283,66 @@ class _Plan:
     position: Indices
     rows: slice | Indices
     slots: int
-    slot: NDArray[np.intp]
-    offset: NDArray[np.intp]
+    dense: bool
+    slot: NDArray[np.integer]
+    offset: NDArray[np.integer]
     width: int
     length: int
     bias: Floats
 
     @classmethod
-    def make(cls, row: Indices, position: Indices, groups: int) -> "_Plan":
+    def make(cls, row: Indices, position: Indices) -> "_Plan":
         """Plan a block of tokens; tokens of one row are contiguous."""
         tokens = len(row)
-        changes = np.flatnonzero(row[1:] != row[:-1]) + 1
-        starts = np.concatenate([[0], changes])
+        length = _up(int(np.maximum.reduce(position)) + 1)
+        if row[0] == row[-1]:
+            until = position[None]
+            return cls(
+                row, position, slice(row[0], row[0] + 1), 1, True, _NONE, _NONE, tokens, length, _bias(until, length)
+            )
+        starts = np.flatnonzero(np.concatenate([_FIRST, row[1:] != row[:-1]]))
         counts = np.diff(starts, append=tokens)
-        width = int(counts.max())
+        chunks, width = len(starts), int(np.maximum.reduce(counts))
         used = row[starts]
-        first, stop = int(used.min()), int(used.max()) + 1
-        rows: slice | Indices
-        if stop - first <= 2 * len(starts):
-            rows, slots, slot_of_chunk = slice(first, stop), stop - first, (used - first).astype(np.intp)
+        first, stop = int(np.minimum.reduce(used)), int(np.maximum.reduce(used)) + 1
+        dense = stop - first == chunks and width * chunks == tokens and bool((used[1:] > used[:-1]).all())
+        if dense:
+            slot: NDArray[np.integer] = _NONE
+            offset: NDArray[np.integer] = _NONE
+            rows: slice | Indices = slice(first, stop)
+            slots = chunks
+            until = position.reshape(chunks, width)
         else:
-            rows, slots, slot_of_chunk = used, len(starts), np.arange(len(starts))
-        slot = np.repeat(slot_of_chunk, counts)
-        offset = np.arange(tokens) - np.repeat(starts, counts)
-        length = _up(int(position.max()) + 1)
-        # Slots and places without a token see everything: they are computed and never read.
-        until = np.full((slots, width), length, np.int32)
-        until[slot, offset] = position
-        bias = np.where(np.arange(length, dtype=np.int32) <= until[:, :, None], np.float32(0), np.float32(-np.inf))
-        return cls(row, position, rows, slots, slot, offset, width, length, bias[:, None, None])
+            if stop - first <= 2 * chunks:
+                rows, slots, slot_of_chunk = slice(first, stop), stop - first, used - first
+            else:
+                rows, slots, slot_of_chunk = used, chunks, np.arange(chunks, dtype=used.dtype)
+            slot = np.repeat(slot_of_chunk, counts)
+            offset = np.arange(tokens) - np.repeat(starts, counts)
+            # Slots and places without a token see everything: they are computed and never read.
+            until = np.full((slots, width), length, np.int32)
+            until[slot, offset] = position
+        return cls(row, position, rows, slots, dense, slot, offset, width, length, _bias(until, length))
+
+
+def _bias(until: Indices, length: int) -> Floats:
+    """Return zeros up to each position and -inf beyond [slots, 1, 1, width, length]."""
+    places = np.arange(length, dtype=np.int32)
+    return np.where(places <= until[:, None, None, :, None], np.float32(0), np.float32(-np.inf))
+
+
+_FIRST = np.ones(1, np.bool_)
+_NONE = np.zeros(0, np.int32)
+
+
+def _sums(x: Floats) -> Floats:
+    """Return the sums over the last axis, a multiple of LANES, such that zeros after it change no bit.
+
+    NumPy adds up to 128 numbers in eight strands, which trailing zeros leave as they are, but halves longer ones.
+    """
+    if x.shape[-1] > 128:
+        x = np.add.reduce(x.reshape(*x.shape[:-1], -1, LANES), axis=-2)
+    return np.asarray(np.add.reduce(x, axis=-1, keepdims=True), np.float32)
 
 
 def _blocks(row: Indices) -> list[tuple[int, int]]:
@@ -319,8 +372,9 @@ def _up(width: int) -> int:
     return -(-width // LANES) * LANES
 
 
-def _padded(matrix: Floats) -> Floats:
-    """Return a row-major copy with zero columns up to a multiple of LANES."""
-    out = np.zeros((matrix.shape[0], _up(matrix.shape[1])), np.float32)
-    out[:, : matrix.shape[1]] = matrix
+def _padded(matrix: Floats, rows: bool = False) -> Floats:
+    """Return a row-major copy with zero columns, and rows if asked, up to a multiple of LANES."""
+    height, width = matrix.shape
+    out = np.zeros((_up(height) if rows else height, _up(width)), np.float32)
+    out[:height, :width] = matrix
     return out
