@@ -268,7 +268,7 @@ def _serve(pipe: Connection, domain_class: type[Domain], plan: Plan) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its processes
     domain = domain_class()
     engine = domain.engine(**plan.options)
-    with suppress(EOFError):
+    with suppress(EOFError, BrokenPipeError):  # the parent is gone
         while True:
             for index in pipe.recv():
                 try:
