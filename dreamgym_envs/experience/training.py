@@ -30,6 +30,10 @@ from dreamgym_envs.experience.tables import fit_tables
 
 PROGRESS_FILE = "training.pt"
 
+MIXED = 4
+"""Batches of different lengths in an optimiser step. Examples of one length are much alike, down to the verdict: alone,
+they teach the optimiser what is frequent and not what makes the difference."""
+
 
 @dataclass(frozen=True)
 class FitConfig:
@@ -203,7 +207,7 @@ def _train(
             optimiser.load_state_dict(state)
         step, epoch, place = progress["step"], progress["epoch"], progress["place"]
         console.print(f"resuming at step {step}")
-    order = batches(encoded, copies, config.tokens, config.seed + epoch)
+    order = batches(encoded, copies, config.tokens // MIXED, config.seed + epoch)
     precision = fastest_precision(model, encoded, order[0], device)
     gc.collect()
     gc.freeze()
@@ -213,21 +217,24 @@ def _train(
     with Progress(*columns, console=console, disable=quiet) as progress_bar:
         bar = progress_bar.add_task("training", total=config.steps, completed=step)
         while step < config.steps:
-            if place == len(order):
+            if place + MIXED > len(order):
                 epoch, place = epoch + 1, 0
-                order = batches(encoded, copies, config.tokens, config.seed + epoch)
+                order = batches(encoded, copies, config.tokens // MIXED, config.seed + epoch)
             rate = _schedule(step, config)
             for optimiser, peak in zip(optimisers, peaks, strict=True):
                 for group in optimiser.param_groups:
                     group["lr"] = peak * rate
-            loss = batch_loss(model, [encoded[index] for index in order[place]], device, precision)
-            torch.autograd.backward(loss)
+            total = 0.0
+            for batch in order[place : place + MIXED]:
+                loss = batch_loss(model, [encoded[index] for index in batch], device, precision) / MIXED
+                torch.autograd.backward(loss)
+                total += float(loss.detach())
             nn.utils.clip_grad_norm_(rest, 1.0)
             for optimiser in optimisers:
                 optimiser.step()
                 optimiser.zero_grad(set_to_none=True)
-            recent = [*recent[-99:], float(loss.detach())]
-            step, place = step + 1, place + 1
+            recent = [*recent[-99:], total]
+            step, place = step + 1, place + MIXED
             if step % 10 == 0:
                 mean = sum(recent) / len(recent)
                 progress_bar.update(bar, completed=step, description=f"training, epoch {epoch + 1}, loss {mean:.4f}")
