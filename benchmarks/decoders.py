@@ -4,20 +4,16 @@
     python -m benchmarks.decoders --prompt 24 --output 12 --checkpoint dreamgym_envs/assets/models/alfworld
 
 An env-step is one prompt of --prompt tokens answered by --output tokens, greedily; no grammar, no sampling, no Python
-environment. All rows of a batch are equally long, which is what generate() likes best. One core a thread: BLAS and torch are
-held to one thread, and with two threads each decodes half of the batch in a session of its own.
+environment. All rows of a batch are equally long, which is what generate() likes best. One core a thread: BLAS and
+torch are held to one thread, and with two threads each decodes half of the batch in a session of its own.
 
 Two clocks. `wall` is what a user waits for: the best of the repetitions. `core` divides by the processor time that the
 threads used instead, and says what an otherwise idle machine would do (one thread only; with two it would count twice).
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"  # before NumPy is imported
-
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -31,11 +27,13 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from dreamgym_envs.experience.decoders import Decoder, DecoderError, Session, load_decoder
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
 Job = Callable[[], object]
 
 
 def random_llama(vocabulary: int) -> Any:
-    """Return the embedded checkpoint's architecture with random weights that bfloat16 holds, as trained ones are kept."""
+    """Return the embedded checkpoint's architecture with random weights, exact in bfloat16 as stored ones are."""
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=vocabulary,
@@ -139,6 +137,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     arguments = parser.parse_args()
 
+    if not ONE_THREAD.items() <= os.environ.items():  # BLAS reads them when NumPy is imported, which is over
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | ONE_THREAD)
     torch.set_num_threads(1)
     if arguments.checkpoint:
         model = AutoModelForCausalLM.from_pretrained(arguments.checkpoint, dtype=torch.float32).eval()
@@ -178,9 +178,8 @@ def main() -> None:
                         | ({"steps_per_core_second": core} if threads == 1 else {})
                     )
                     if not arguments.json:
-                        print(
-                            f"{backend:<10}{threads:>8}{batch:>7}{wall:>9.0f}{core if threads == 1 else float('nan'):>9.0f}"
-                        )
+                        per_core = f"{core:.0f}" if threads == 1 else ""
+                        print(f"{backend:<10}{threads:>8}{batch:>7}{wall:>9.0f}{per_core:>9}", flush=True)
     if arguments.json:
         print(json.dumps({"prompt": arguments.prompt, "output": arguments.output, "rows": rows}))
 
