@@ -257,8 +257,11 @@ def test_fidelity_has_the_keys_that_others_rely_on(episodes: Path, checkpoint: P
         "expert_success_real",
     }
     assert found["domain"] == "boxes" and found["episodes"] == 20 and found["invalid"] == 0
-    table = run("fidelity", "boxes", "--model", str(checkpoint), "--data", str(episodes), "--limit", "30")
+    table = run(
+        "fidelity", "boxes", "--model", str(checkpoint), "--data", str(episodes), "--limit", "30", "--mistakes", "1"
+    )
     assert table.exit_code == 0 and "30 single steps" in table.stdout and "expert" in table.stdout
+    assert "reasoning:" in table.stdout  # it was hardly trained
 
 
 def test_fidelity_records_for_itself(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,6 +201,14 @@ def test_shares_by_verb_add_up() -> None:
     assert sum(part["n"] for part in result["by_verb"].values()) == result["n"]
 
 
+def test_mistakes_are_shown_on_demand() -> None:
+    stingy = Faulty(lambda query, prediction: replace(prediction, reward=0.0))
+    assert measure(stingy)["mistakes"] == []
+    [first, _] = measure(stingy, mistakes=2)["mistakes"]
+    assert first["expected"] == [1.0, True] and first["predicted"] == [0.0, True] and first["reasoning"] == "fine"
+    assert measure(Honest(), mistakes=2)["mistakes"] == []
+
+
 def test_a_limit_bounds_the_single_steps() -> None:
     assert measure(Honest(), limit=10)["n"] == 10
 

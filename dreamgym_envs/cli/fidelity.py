@@ -29,6 +29,7 @@ def fidelity(
     ] = "expert=1,noisy=1,random=1",
     threshold: Annotated[float, typer.Option(min=0, max=1, help="Probability without which no reward is paid.")] = 0.0,
     processes: Annotated[int | None, typer.Option(min=1, help="Processes that record; one a core if left out.")] = None,
+    mistakes: Annotated[int, typer.Option(min=0, help="Wrong predictions to show in full.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of recording and dreams.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -63,7 +64,15 @@ def fidelity(
                 bar.update(lines[stage], completed=done)
 
             result = run(
-                measured, loaded, trajectories, data=data, limit=limit, max_steps=longest, seed=seed, progress=show
+                measured,
+                loaded,
+                trajectories,
+                data=data,
+                limit=limit,
+                max_steps=longest,
+                seed=seed,
+                mistakes=mistakes,
+                progress=show,
             )
         output.report({"model": model, **result}, lambda console: _show(console, result))
 
@@ -106,6 +115,10 @@ def _show(console: "Console", result: dict[str, Any]) -> None:
                 ),
             )
     console.print(players)
+    for mistake in result["mistakes"]:
+        console.print()
+        for name, value in mistake.items():
+            console.print(f"{name.replace('_', ' ')}: {value}", markup=False)
 
 
 def _number(value: float | None) -> str:

@@ -58,7 +58,7 @@ def _show(console: "Console", result: dict[str, Any]) -> None:
     for name in ("what", "backend", "batch", "threads", "cache", "steps/s"):
         table.add_column(name, justify="left" if name in ("what", "backend") else "right")
     for row in result["rows"]:
-        cache = f"hit {row['cache_hit_rate']:.0%}" if row["cache_hit_rate"] is not None else "off"
+        cache = f"hit {row['cache_hit_rate']:.1%}" if row["cache_hit_rate"] is not None else "off"
         what = row["env"] if row["what"] == "environment" else f"{row['env']}, model alone"
         table.add_row(
             what, row["backend"], str(row["num_envs"]), str(row["threads"]), cache, f"{row['steps_per_second']:.0f}"

@@ -35,6 +35,7 @@ def fidelity(
     max_steps: int | None = None,
     seed: int = 0,
     batch_size: int = 64,
+    mistakes: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Measure an experience model on real episodes.
@@ -48,13 +49,14 @@ def fidelity(
         max_steps: Steps after which an episode is cut, dreamt or real; the domain's limit by default.
         seed: Seed of the dreams.
         batch_size: Queries put to the model at once.
+        mistakes: Most wrong predictions to report in full.
         progress: Told how far it is.
 
     Returns:
         A JSON document: domain, data, episodes; the keys of `one_step_metrics`; contradictions_per_100; for each
         player {player}_success_real and {player}_success_dream with {...}_ci95 (Wilson) and {player}_episodes;
         `paid_satisfied`, the share of paid successes in the dream that satisfy the goal by the domain's rule (None
-        without successes); failed_starts, the dreams whose start was never plausible.
+        without successes); failed_starts, the dreams whose start was never plausible; mistakes.
 
     Raises:
         ValueError: There are no episodes, or one is not real.
@@ -92,6 +94,7 @@ def fidelity(
         **one_step_metrics(judgements),
         **consistency_metrics(domain, dreams),
         **player_metrics(domain, trajectories, dreams, max_steps),
+        "mistakes": [judgement.describe() for judgement in judgements if judgement.wrong][:mistakes],
     }
 
 

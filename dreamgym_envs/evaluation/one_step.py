@@ -11,7 +11,7 @@ from typing import Any
 
 from dreamgym_envs.core.delta import DeltaError, apply_delta
 from dreamgym_envs.core.schema import Node, StateError
-from dreamgym_envs.core.types import JSON, State, Trajectory, Transition
+from dreamgym_envs.core.types import JSON, State, Trajectory, Transition, thaw
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.experience.model import ExperienceModel, Prediction, Query
 
@@ -48,6 +48,24 @@ class Judgement:
             and abs(self.prediction.reward - self.transition.reward) < 1e-6
             and self.prediction.terminated == self.transition.terminated
         )
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a perfect model would have said something else: deterministic and not exact, or success misjudged."""
+        return (self.deterministic and not self.exact) or self.predicted_success != self.success
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was predicted beside what happened, for somebody who looks for the reason; a JSON document."""
+        return {
+            "instruction": self.transition.task.instruction,
+            "action": self.transition.action,
+            "expected": [self.transition.reward, self.transition.terminated],
+            "predicted": [self.prediction.reward, self.prediction.terminated],
+            "state_right": self.state_right,
+            "delta": [[edit.op, "/".join(edit.path), thaw(edit.value)] for edit in self.prediction.delta],
+            "reasoning": self.prediction.reasoning,
+            "error": self.error,
+        }
 
     @property
     def success(self) -> bool:
