@@ -231,6 +231,21 @@ def test_a_row_does_not_depend_on_the_batch_nor_on_its_chunks(
             done[row] += len(tokens)
 
 
+def test_rows_do_not_depend_on_the_batch_where_blas_rounds_by_the_number_of_rows(checkpoint: Path) -> None:
+    # given OpenBLAS's kernels for AVX2 (another BLAS, or another processor, ignores the variable)
+    script = (
+        "import sys\n"
+        "from dreamgym_envs.experience.decoders import load_decoder\n"
+        "from tests.test_decoders import greedy, prompts\n"
+        "decoder = load_decoder(sys.argv[1], 'numpy')\n"
+        "texts = prompts(9, 1, 33, 2, 5, 6, 7, 30, 30)\n"
+        "assert decoder.batch_invariant\n"
+        "assert greedy(decoder, texts, 9) == [greedy(decoder, [text], 9)[0] for text in texts]\n"
+    )
+    command = [sys.executable, "-c", script, str(checkpoint)]
+    subprocess.run(command, env=os.environ | {"OPENBLAS_CORETYPE": "Haswell"}, check=True)
+
+
 @pytest.mark.parametrize("backend", EXACT)
 def test_large_batches_give_what_single_rows_give(exact: dict[str, Decoder], backend: str) -> None:
     # given more tokens than go through the layers at once

@@ -4,11 +4,7 @@ Fast because little is left to do: norm gains and the attention's scale are fold
 complex multiplication, SiLU a tanh, the last layer is computed at the wanted positions only, tokens go through in
 blocks that stay in cache, and matrix products see no padding.
 
-Batch invariance, down to the bit, comes from how BLAS sums. A product of a matrix of two or more rows sums each element
-over k in order, however many rows there are, as long as the right matrix is row-major and its width a multiple of
-`LANES`; a single row takes another path (gemv), and so do the last columns of other widths. So a lone token is
-computed twice, widths are padded, and softmax adds up such that trailing zeros change nothing. `tests/test_decoders.py`
-holds this for the BLAS at hand.
+A row's results do not depend on the rest of the batch, down to the bit: `blas` says how products must be cut for that.
 """
 
 import math
@@ -19,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dreamgym_envs.experience.decoders.base import Indices, Logits, check_inputs
+from dreamgym_envs.experience.decoders.blas import LANES, padded_width, tile_height
 from dreamgym_envs.experience.decoders.llama import Floats, LlamaWeights, rotations
-
-LANES = 16
-"""Widths of matrices are padded to a multiple of this."""
 
 BLOCK_TOKENS = 264
 """Most tokens that go through the layers together (some 8 prompts): more fall out of the processor's cache."""
+
+TILE = 8
+"""Rows of a product, where BLAS rounds by the number of rows."""
 
 MIN_LENGTH = 64
 """Positions of the smallest cache."""
@@ -55,7 +52,6 @@ class NumpyDecoder:
     """
 
     backend = "numpy"
-    batch_invariant = True
     best_rows = 64
 
     def __init__(self, weights: LlamaWeights) -> None:
@@ -85,6 +81,10 @@ class NumpyDecoder:
         self.embedding = _padded(weights.embedding)
         self.head = _padded(weights.head * (weights.norm * root)[:, None], rows=True)
         self.epsilon = np.float32(shape.hidden * shape.epsilon)
+        first = self.layers[0]
+        tile = tile_height([first.qkv, first.output, first.gate_up, first.down, self.head], shape.head_dim)
+        self.batch_invariant = tile is not None
+        self.tile = tile or 0
 
     def session(self) -> "NumpySession":
         """Open a session of no rows."""
@@ -105,7 +105,7 @@ class NumpySession:
         shape = self._decoder.shape
         self._capacity = length
         self._keys = np.zeros((shape.layers, rows, shape.kv_heads, shape.head_dim, length), np.float32)
-        self._values = np.zeros((shape.layers, rows, shape.kv_heads, length, _up(shape.head_dim)), np.float32)
+        self._values = np.zeros((shape.layers, rows, shape.kv_heads, length, padded_width(shape.head_dim)), np.float32)
         self._rotations = rotations(shape, length)
 
     def reset(self, rows: int) -> None:
@@ -140,46 +140,59 @@ class NumpySession:
     def _grow(self, length: int) -> None:
         """Make room for more positions, and keep what is cached."""
         keys, values = self._keys, self._values
-        longest = _up(self._decoder.max_length)
-        self._allocate(keys.shape[1], min(longest, max(2 * self._capacity, _up(length))))
+        longest = padded_width(self._decoder.max_length)
+        self._allocate(keys.shape[1], min(longest, max(2 * self._capacity, padded_width(length))))
         self._keys[..., : keys.shape[-1]] = keys
         self._values[:, :, :, : values.shape[3]] = values
 
     def _layers(self, ids: Indices, row: Indices, position: Indices, wanted: Indices) -> Floats | None:
-        """Return the normed last hidden states at the wanted tokens [max(2, n), hidden], or None if there are none."""
+        """Return the normed last hidden states at the wanted tokens [height, hidden], or None if there are none."""
         decoder = self._decoder
-        if len(ids) == 1:
-            ids, row, position = np.repeat(ids, 2), np.repeat(row, 2), np.repeat(position, 2)
-            wanted = np.repeat(wanted, 2)
-            wanted[1:] = 1
-        elif len(wanted) == 1:
-            wanted = np.repeat(wanted, 2)
+        final = len(decoder.layers) - 1
         plan = _Plan.make(row, position)
         rotation = self._rotations[position][:, None]
-        x = decoder.embedding[ids]
-        for index in range(len(decoder.layers) - 1):
+        x = self._taken(decoder.embedding, ids)
+        for index in range(final):
             x = self._layer(index, x, rotation, plan, plan, None)
         if len(wanted) == 0:
-            self._cache(len(decoder.layers) - 1, x, rotation, plan)
+            self._cache(final, x, rotation, plan)
             return None
         if len(wanted) == len(row):
-            x = self._layer(len(decoder.layers) - 1, x, rotation, plan, plan, None)
-        else:
-            pruned = _Plan.make(row[wanted], position[wanted])
-            x = self._layer(len(decoder.layers) - 1, x, rotation, plan, pruned, wanted)
-        return self._norm(x)
+            return self._norm(self._layer(final, x, rotation, plan, plan, None))
+        pruned = _Plan.make(row[wanted], position[wanted])
+        return self._norm(self._layer(final, x, rotation, plan, pruned, wanted))
+
+    def _height(self, rows: int) -> int:
+        """Return to how many rows a product is padded so that its rows are rounded alike."""
+        tile = self._decoder.tile
+        return -(-rows // tile) * tile if tile else max(2, rows)
+
+    def _taken(self, x: Floats, indices: Indices) -> Floats:
+        """Return rows of x, with zeros below up to the height of a product."""
+        height = self._height(len(indices))
+        if height == len(indices):
+            return np.take(x, indices, axis=0)
+        out = np.zeros((height, x.shape[1]), np.float32)
+        out[: len(indices)] = x[indices]
+        return out
 
     def _buffer(self, name: str, *shape: int) -> Floats:
         """Return memory that is kept from call to call: fresh memory would cost a page fault every 4 KB."""
         size = math.prod(shape)
         memory = self._memory.get(name)
         if memory is None or memory.size < size:
-            memory = self._memory[name] = np.empty(size, np.float32)
+            memory = self._memory[name] = np.zeros(size, np.float32)
         return memory[:size].reshape(shape)
 
     def _product(self, name: str, a: Floats, b: Floats) -> Floats:
+        """Return a @ b in a buffer; the rows of a are padded to their height."""
         out = self._buffer(name, *a.shape[:-1], b.shape[-1])
-        np.matmul(a, b, out=out)
+        tile = self._decoder.tile
+        if tile:
+            a = a.reshape(*a.shape[:-2], -1, tile, a.shape[-1])
+            np.matmul(a, b[..., None, :, :], out=out.reshape(*a.shape[:-1], b.shape[-1]))
+        else:
+            np.matmul(a, b, out=out)
         return out
 
     def _norm(self, x: Floats) -> Floats:
@@ -193,10 +206,10 @@ class NumpySession:
     def _cache(self, index: int, x: Floats, rotation: NDArray[np.complex64], plan: "_Plan") -> Floats:
         """Cache the keys and values of a layer's input; return its rotated queries [tokens, heads, head_dim]."""
         shape = self._decoder.shape
-        tokens = len(x)
+        tokens = len(plan.row)
         turned = shape.heads + shape.kv_heads
         qkv = self._product("qkv", self._norm(x), self._decoder.layers[index].qkv)
-        joined = qkv[:, : (turned + shape.kv_heads) * shape.head_dim].reshape(tokens, -1, shape.head_dim)
+        joined = qkv[:tokens, : (turned + shape.kv_heads) * shape.head_dim].reshape(tokens, -1, shape.head_dim)
         both = joined[:, :turned].view(np.complex64)
         both *= rotation
         self._keys[index][plan.row, :, :, plan.position] = joined[:, shape.heads : turned]
@@ -216,7 +229,7 @@ class NumpySession:
         layer = self._decoder.layers[index]
         queries = self._cache(index, x, rotation, plan)
         if wanted is not None:
-            queries, x = queries[wanted], x[wanted]
+            queries, x = queries[wanted], self._taken(x, wanted)
         x += self._product("output", self._attend(index, queries, pruned), layer.output)
         hidden = self._product("gate_up", self._norm(x), layer.gate_up)
         half = hidden.shape[1] // 2
@@ -230,13 +243,13 @@ class NumpySession:
         return x
 
     def _attend(self, index: int, queries: Floats, plan: "_Plan") -> Floats:
-        """Return attention's output [tokens, heads * head_dim] for rotated, scaled queries."""
+        """Return attention's output [height, heads * head_dim] for rotated, scaled queries."""
         shape = self._decoder.shape
         by_head = (plan.slots, shape.kv_heads, shape.heads // shape.kv_heads, plan.width, shape.head_dim)
         height = by_head[2] * plan.width
         stacked = self._stacked(queries, plan, by_head, height)
         scores = self._product("scores", stacked, self._keys[index, plan.rows, :, :, : plan.length])
-        # Queries that share a key-value head are stacked; a lone one has a second, empty row below it.
+        # Queries that share a key-value head are stacked, with empty rows below them up to the height of a product.
         seen = scores[:, :, :height].reshape(*by_head[:-1], plan.length)
         seen += plan.bias
         seen -= np.maximum.reduce(seen, axis=-1, keepdims=True)
@@ -245,20 +258,25 @@ class NumpySession:
         mixed = mixed[:, :, :height, : shape.head_dim].reshape(by_head)
         mixed /= _sums(seen)
         tokens = mixed.transpose(0, 3, 1, 2, 4) if plan.dense else mixed[plan.slot, :, :, plan.offset]
-        return tokens.reshape(len(queries), shape.heads * shape.head_dim)
+        out = self._buffer("attended", self._height(len(queries)), shape.heads * shape.head_dim)
+        out[: len(queries)] = tokens.reshape(len(queries), -1)
+        return out
 
     def _stacked(self, queries: Floats, plan: "_Plan", by_head: tuple[int, ...], height: int) -> Floats:
-        """Return queries [tokens, heads, head_dim] as [slots, kv_heads, max(2, height), head_dim]."""
+        """Return queries [tokens, heads, head_dim] as [slots, kv_heads, height of a product, head_dim]."""
         slots, kv_heads, groups, width, head_dim = by_head
-        if plan.dense and height > 1:
-            grouped = queries.reshape(slots, width, kv_heads, groups, head_dim).transpose(0, 2, 3, 1, 4)
-            return grouped.reshape(slots, kv_heads, height, head_dim)
-        stacked = np.zeros((slots, kv_heads, max(2, height), head_dim), np.float32)
+        padded = self._height(height)
+        grouped = queries.reshape(-1, kv_heads, groups, head_dim)
         if plan.dense:
-            stacked[:, :, 0] = queries
+            grouped = grouped.reshape(slots, width, kv_heads, groups, head_dim).transpose(0, 2, 3, 1, 4)
+            if padded == height:
+                return grouped.reshape(slots, kv_heads, height, head_dim)
+        stacked = np.zeros((slots, kv_heads, padded, head_dim), np.float32)
+        by_token = stacked[:, :, :height].reshape(by_head)
+        if plan.dense:
+            by_token[:] = grouped
         else:
-            by_token = stacked[:, :, :height].reshape(by_head)
-            by_token[plan.slot, :, :, plan.offset] = queries.reshape(len(queries), kv_heads, groups, head_dim)
+            by_token[plan.slot, :, :, plan.offset] = grouped
         return stacked
 
 
@@ -294,7 +312,7 @@ class _Plan:
     def make(cls, row: Indices, position: Indices) -> "_Plan":
         """Plan a block of tokens; tokens of one row are contiguous."""
         tokens = len(row)
-        length = _up(int(np.maximum.reduce(position)) + 1)
+        length = padded_width(int(np.maximum.reduce(position)) + 1)
         if row[0] == row[-1]:
             until = position[None]
             return cls(
@@ -368,13 +386,9 @@ def _interleaved(heads: int, head_dim: int) -> NDArray[np.intp]:
     return (np.arange(heads)[:, None] * head_dim + pairs).ravel()
 
 
-def _up(width: int) -> int:
-    return -(-width // LANES) * LANES
-
-
 def _padded(matrix: Floats, rows: bool = False) -> Floats:
     """Return a row-major copy with zero columns, and rows if asked, up to a multiple of LANES."""
     height, width = matrix.shape
-    out = np.zeros((_up(height) if rows else height, _up(width)), np.float32)
+    out = np.zeros((padded_width(height) if rows else height, padded_width(width)), np.float32)
     out[:height, :width] = matrix
     return out
