@@ -2,9 +2,9 @@
 
 BLAS picks its kernels by a product's shape, and kernels sum in different orders. Most (AVX-512 ones among them) sum
 each element over k in order whatever the number of rows, as long as there are two or more, the right matrix is
-row-major and its width a multiple of `LANES`. Others (AVX2 ones) round a row by its place in the product, but treat all
-rows alike where there are exactly `TILE`; cut so, large products are some 1.6 times slower. A probe finds out which kind
-is at hand.
+row-major and its width a multiple of `LANES`. Others (AVX2 ones) round a row by its place in the product, but treat
+all rows alike where there are exactly `TILE`; cut so, large products are some 1.6 times slower. A probe finds out which
+kind is at hand.
 """
 
 from collections.abc import Sequence
