@@ -7,8 +7,8 @@ An env-step is one prompt of --prompt tokens answered by --output tokens, greedi
 environment. All rows of a batch are equally long, which is what generate() likes best. One core a thread: BLAS and
 torch are held to one thread, and with two threads each decodes half of the batch in a session of its own.
 
-Two clocks. `wall` is what a user waits for: the best of the repetitions. `core` divides by the processor time that the
-threads used instead, and says what an otherwise idle machine would do (one thread only; with two it would count twice).
+Two clocks. `wall` is what a user waits for: the best of the repetitions. `cpu` takes the processor time of the threads
+instead, shared by their number: what an otherwise idle machine would do if no thread ever waited for another.
 """
 
 import argparse
@@ -75,12 +75,17 @@ def decode(session: Session, prompts: np.ndarray, output: int) -> np.ndarray:
 
 
 def decoder_job(decoder: Decoder, prompts: np.ndarray, output: int, pool: ThreadPoolExecutor | None) -> Job:
-    """Return a job that decodes a batch, in one thread or shared between the pool's two."""
-    sessions = [decoder.session() for _ in range(2 if pool else 1)]
-    shares = np.array_split(prompts, len(sessions))
+    """Return a job that decodes a batch, in one thread or shared between the pool's two, in parts of `best_rows`."""
+    shares = np.array_split(prompts, 2 if pool else 1)
+    sessions = [decoder.session() for _ in shares]
+
+    def share(index: int) -> list[np.ndarray]:
+        parts = -(-len(shares[index]) // decoder.best_rows)
+        return [decode(sessions[index], part, output) for part in np.array_split(shares[index], parts)]
+
     if pool is None:
-        return lambda: decode(sessions[0], shares[0], output)
-    return lambda: list(pool.map(lambda i: decode(sessions[i], shares[i], output), range(len(sessions))))
+        return lambda: share(0)
+    return lambda: list(pool.map(share, range(2)))
 
 
 def generate_job(model: Any, prompts: np.ndarray, output: int) -> Job:
@@ -93,17 +98,17 @@ def generate_job(model: Any, prompts: np.ndarray, output: int) -> Job:
     return torch.inference_mode()(generate)
 
 
-def measure(job: Job, steps: int, seconds: float) -> tuple[float, float]:
-    """Return env-steps per second by the wall and by processor time, the best of `seconds` of repetitions."""
+def measure(job: Job, steps: int, threads: int, seconds: float) -> tuple[float, float]:
+    """Return env-steps per second by wall and processor time, the best of `seconds` of repetitions."""
     job()
-    wall = core = float("inf")
+    wall = cpu = float("inf")
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or wall == float("inf"):
         started, used = time.perf_counter(), time.process_time()
         job()
         wall = min(wall, time.perf_counter() - started)
-        core = min(core, time.process_time() - used)
-    return steps / wall, steps / core
+        cpu = min(cpu, (time.process_time() - used) / threads)
+    return steps / wall, steps / cpu
 
 
 def overhead(decoder: Decoder) -> float:
@@ -150,7 +155,7 @@ def main() -> None:
     if not arguments.json:
         parameters = sum(weight.numel() for weight in model.parameters())
         print(f"{parameters / 1e6:.2f} M parameters, {arguments.prompt} + {arguments.output} tokens, env-steps/s")
-        print(f"{'backend':<10}{'threads':>8}{'batch':>7}{'wall':>9}{'core':>9}")
+        print(f"{'backend':<10}{'threads':>8}{'batch':>7}{'wall':>9}{'cpu':>9}")
     with ThreadPoolExecutor(2) as pool:
         for backend in arguments.backend:
             decoder = None
@@ -172,14 +177,12 @@ def main() -> None:
                         if decoder
                         else generate_job(model, prompts, arguments.output)
                     )
-                    wall, core = measure(job, batch, arguments.seconds)
+                    wall, cpu = measure(job, batch, threads, arguments.seconds)
                     rows.append(
-                        {"backend": backend, "threads": threads, "batch": batch, "steps_per_second": wall}
-                        | ({"steps_per_core_second": core} if threads == 1 else {})
+                        {"backend": backend, "threads": threads, "batch": batch, "steps_per_second": wall, "cpu": cpu}
                     )
                     if not arguments.json:
-                        per_core = f"{core:.0f}" if threads == 1 else ""
-                        print(f"{backend:<10}{threads:>8}{batch:>7}{wall:>9.0f}{per_core:>9}", flush=True)
+                        print(f"{backend:<10}{threads:>8}{batch:>7}{wall:>9.0f}{cpu:>9.0f}", flush=True)
     if arguments.json:
         print(json.dumps({"prompt": arguments.prompt, "output": arguments.output, "rows": rows}))
 

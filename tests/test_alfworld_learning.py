@@ -11,6 +11,7 @@ from dreamgym_envs.domains.alfworld.grammar import parse
 from dreamgym_envs.domains.alfworld.reasoning import explain
 from dreamgym_envs.domains.alfworld.relabel import relabel
 from dreamgym_envs.domains.alfworld.text import initial_state, instruction, observe
+from dreamgym_envs.experience.dataset import dataset
 from tests.household import Household
 
 
@@ -157,6 +158,19 @@ def test_no_relabelled_episode_shows_its_goal_reached_without_the_agent() -> Non
     for seed in range(200):
         other = relabel(played, np.random.default_rng(seed))
         assert other is None or other.task.instruction not in ("put a mug in shelf.", "put some mug on shelf.")
+
+
+def test_another_task_teaches_only_what_it_makes_a_difference_to() -> None:
+    # Given an episode, when it is seen again as if many other tasks had been set
+    domain = get_domain("alfworld")
+    played = episode(kitchen("put a hot apple in countertop."), *HOT_APPLE)
+    own = {query.action: target for query, target in dataset(domain, [played], relabels=0, start_relabels=0)}
+    pairs = dataset(domain, [played], relabels=40, start_relabels=0)
+    others = [(query, target) for query, target in pairs if query.task.id != played.task.id and query.action]
+    # Then only the moves that could end them are told again, with other answers
+    assert others
+    assert all(target != own[query.action] for query, target in others)
+    assert {query.action.split()[0] for query, _ in others} == {"move"}
 
 
 def test_the_domain_answers_for_its_parts() -> None:

@@ -5,16 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
 from dreamgym_envs.core.delta import apply_delta
 from dreamgym_envs.experience import load_model
 from dreamgym_envs.experience.cache import PredictionCache
+from dreamgym_envs.experience.codec import Codec
 from dreamgym_envs.experience.dataset import batches, encode, examples
 from dreamgym_envs.experience.generation import draw
+from dreamgym_envs.experience.grammar import GrammarTables
 from dreamgym_envs.experience.local import LocalModel
 from dreamgym_envs.experience.model import ExperienceModel, Prediction, Query
 from dreamgym_envs.experience.muon import orthogonalised
-from dreamgym_envs.experience.training import FitConfig, fit
+from dreamgym_envs.experience.training import FitConfig, batch_loss, fit
 from tests.toy import Boxes, episodes
 
 CONFIG = FitConfig(steps=260, tokens=1024, hidden=64, layers=2, heads=2, feed_forward=128, threads=1, warmup=10)
@@ -41,7 +45,7 @@ def seeded(queries: list[Query]) -> list[Query]:
 
 
 def test_a_checkpoint_is_an_ordinary_hugging_face_directory(checkpoint: Path) -> None:
-    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     model = AutoModelForCausalLM.from_pretrained(checkpoint)
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(checkpoint / "tokenizer.json"))
@@ -61,6 +65,20 @@ def test_fitting_learns_what_is_deterministic(checkpoint: Path) -> None:
     # Then nothing happens, nearly always, after two minutes of nobody's time
     right = [answer.delta == target.delta for answer, (_, target) in zip(answers, drops, strict=True)]
     assert np.mean(right) > 0.9
+
+
+def test_the_loss_leaves_alone_what_the_grammar_forbids(checkpoint: Path, queries: list[Query]) -> None:
+    # Given a model that ties its embeddings, and an example
+    model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32)
+    codec = Codec.load(checkpoint, Boxes())
+    (pair,) = (pair for episode in episodes(1, seed=9) for pair in list(examples(Boxes(), episode, 2.0))[:1])
+    item = encode(codec, GrammarTables(codec), *pair, invented_weight=1.0)
+    # When the gradient of its loss is taken
+    torch.autograd.backward(batch_loss(model, [item], torch.device("cpu"), torch.float32))
+    learnt = set(model.get_input_embeddings().weight.grad.any(dim=1).nonzero().flatten().tolist())
+    # Then no token learns from it but those that it holds and those that could have stood in their place
+    assert learnt <= {*item.ids.tolist(), *(token for choice in item.choices for token in choice)}
+    assert len(learnt) < codec.vocabulary.size / 2
 
 
 def test_an_answer_does_not_depend_on_the_batch(checkpoint: Path, queries: list[Query]) -> None:

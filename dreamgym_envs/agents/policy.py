@@ -5,8 +5,8 @@ An index into a list of candidates has no meaning of its own, so the policy neve
 
     score(candidate) = w . relu(W2 relu(Wc c + Wh h + Wg (c * gate(h))))
 
-The gate lets instruction and held object decide which of a candidate's features count. The value is read from the
-context and the candidates' hidden layers, pooled.
+The gate lets instruction and held object decide which of a candidate's features count. The value is a network of its
+own over the context.
 """
 
 from typing import Any
@@ -26,6 +26,9 @@ ABSENT = -1e8
 class CandidateScorer(nn.Module):
     """The network: tokens in, one score a candidate and one value a state out.
 
+    Actor and critic share nothing: with a shared embedding the critic's errors, large while rewards are rare, undo what
+    the actor was taught.
+
     Args:
         buckets: Size of the token vocabulary; 0 is padding.
         embedding: Width of a token's embedding.
@@ -34,18 +37,18 @@ class CandidateScorer(nn.Module):
 
     def __init__(self, buckets: int, embedding: int = 64, hidden: int = 96) -> None:
         super().__init__()
-        self.tokens = nn.EmbeddingBag(buckets, embedding, mode="sum", padding_idx=0)
+        self.tokens = _bag(buckets, embedding)
         self.context = nn.Sequential(nn.Linear(embedding, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
         self.gate = nn.Linear(hidden, embedding)
         self.from_candidate = nn.Linear(2 * embedding, hidden, bias=False)
         self.from_context = nn.Linear(hidden, hidden)
         self.mix = nn.Linear(hidden, hidden)
         self.score = nn.Linear(hidden, 1)
-        self.value = nn.Sequential(nn.Linear(3 * hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
-        nn.init.normal_(self.tokens.weight, std=0.3)
-        with torch.no_grad():
-            self.tokens.weight[0] = 0.0
         nn.init.normal_(self.score.weight, std=0.01)
+        self.critic_tokens = _bag(buckets, embedding)
+        self.critic = nn.Sequential(
+            nn.Linear(embedding, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1)
+        )
 
     def forward(self, candidates: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores [B, K], `ABSENT` where there is no candidate, and values [B, 1].
@@ -54,30 +57,43 @@ class CandidateScorer(nn.Module):
             candidates: Token ids [B, K, T]; all zero where there is no candidate.
             context: Token ids [B, S].
         """
-        batch, most, _ = candidates.shape
+        return self.scores(candidates, context), self.values(context)
+
+    def scores(self, candidates: Tensor, context: Tensor) -> Tensor:
+        """Return the scores [B, K]."""
         # Only real candidates are computed: most of [B, K] is padding.
         present = candidates[:, :, 0] != 0
         owner, _ = rows = present.nonzero(as_tuple=True)
-        features = self._sum(candidates[rows])
-        told = self.context(self._sum(context))
+        features = _sum(self.tokens, candidates[rows])
+        told = self.context(_sum(self.tokens, context))
         gated = features * self.gate(told)[owner]
         hidden = F.relu(self.from_candidate(torch.cat([features, gated], 1)) + self.from_context(told)[owner])
         hidden = F.relu(self.mix(hidden))
-        scores = hidden.new_full((batch, most), ABSENT)
+        scores = hidden.new_full(present.shape, ABSENT)
         scores[rows] = self.score(hidden).squeeze(1)
-        index = owner.unsqueeze(1).expand_as(hidden)
-        counts = present.sum(1, keepdim=True).clamp(min=1)
-        mean = torch.zeros_like(told).scatter_add(0, index, hidden) / counts
-        best = torch.zeros_like(told).scatter_reduce(0, index, hidden, "amax")
-        return scores, self.value(torch.cat([told, mean, best], 1))
+        return scores
 
-    def _sum(self, ids: Tensor) -> Tensor:
-        """Return the sum of the embeddings of each row of ids [N, T]; padding costs nothing."""
-        used = ids != 0
-        offsets = torch.zeros(len(ids), dtype=torch.int32)
-        torch.cumsum(used.sum(1)[:-1], 0, out=offsets[1:])
-        summed: Tensor = self.tokens(ids[used].int(), offsets)
-        return summed
+    def values(self, context: Tensor) -> Tensor:
+        """Return the values [B, 1]."""
+        values: Tensor = self.critic(_sum(self.critic_tokens, context))
+        return values
+
+
+def _bag(buckets: int, embedding: int) -> nn.EmbeddingBag:
+    bag = nn.EmbeddingBag(buckets, embedding, mode="sum", padding_idx=0)
+    nn.init.normal_(bag.weight, std=0.3)
+    with torch.no_grad():
+        bag.weight[0] = 0.0
+    return bag
+
+
+def _sum(bag: nn.EmbeddingBag, ids: Tensor) -> Tensor:
+    """Return the sum of the embeddings of each row of ids [N, T]; padding costs nothing."""
+    used = ids != 0
+    offsets = torch.zeros(len(ids), dtype=torch.int32)
+    torch.cumsum(used.sum(1)[:-1], 0, out=offsets[1:])
+    summed: Tensor = bag(ids[used].int(), offsets)
+    return summed
 
 
 class CandidatePolicy(MaskableActorCriticPolicy):
@@ -158,12 +174,11 @@ class CandidatePolicy(MaskableActorCriticPolicy):
 
     def get_distribution(self, obs: Any, action_masks: Any = None) -> MaskableDistribution:
         """Return the distribution over candidates."""
-        return self._distribution(self.scorer(obs["candidates"], obs["context"])[0], action_masks)
+        return self._distribution(self.scorer.scores(obs["candidates"], obs["context"]), action_masks)
 
     def predict_values(self, obs: Any) -> Tensor:
         """Return the values [B, 1]."""
-        values: Tensor = self.scorer(obs["candidates"], obs["context"])[1]
-        return values
+        return self.scorer.values(obs["context"])
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         return {

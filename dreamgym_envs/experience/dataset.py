@@ -30,11 +30,13 @@ class Encoded:
         ids: int32 [length], prompt and output.
         prompt: Length of the prompt.
         weights: float32 [length - prompt], of each output token in the loss.
+        choices: Token ids that the grammar allows in the place of each output token.
     """
 
     ids: NDArray[np.int32]
     prompt: int
     weights: NDArray[np.float32]
+    choices: tuple[tuple[int, ...], ...]
 
 
 def examples(domain: Domain, trajectory: Trajectory, coverage: float) -> Iterator[tuple[Query, Prediction]]:
@@ -82,11 +84,12 @@ def dataset(
     rng = np.random.default_rng(seed)
     pairs: list[tuple[Query, Prediction]] = []
     for trajectory in trajectories:
-        pairs += examples(domain, trajectory, coverage)
+        original = list(examples(domain, trajectory, coverage))
+        pairs += original
         for _ in range(relabels):
             other = domain.relabel(trajectory, rng)
             if other is not None:
-                pairs += examples(domain, other, coverage)
+                pairs += _changed(original, examples(domain, other, coverage))
         if _revealed(domain, trajectory.steps[-1].state) >= coverage:
             for _ in range(start_relabels):
                 other = domain.relabel(trajectory, rng)
@@ -94,6 +97,16 @@ def dataset(
                     whole = replace(trajectory, task=other.task)
                     pairs += _start(domain, whole, domain.hindsight(whole)[0], coverage)
     return pairs
+
+
+def _changed(
+    original: Sequence[tuple[Query, Prediction]], relabelled: Iterable[tuple[Query, Prediction]]
+) -> Iterator[tuple[Query, Prediction]]:
+    """Yield what another task makes a difference to: the examples whose answer is another one."""
+    answers = {(id(query.state.public), query.action): target for query, target in original}
+    for query, target in relabelled:
+        if query.action is None or answers.get((id(query.state.public), query.action)) != target:
+            yield query, target
 
 
 def _revealed(domain: Domain, state: State) -> float:
@@ -125,11 +138,13 @@ def encode(codec: Codec, tables: GrammarTables, query: Query, target: Prediction
     prompt = codec.encode(query)
     output = codec.encode_output(prompt, target)
     weights = np.ones(len(output), dtype=np.float32)
+    choices: list[tuple[int, ...]] = []
     parse = Parser(tables, prompt, query.state, reasons=query.action is not None).parse()
     choice = next(parse)
     for index, token in enumerate(output):
         if token not in choice.ids:
             raise ValueError(f"the grammar forbids token {codec.vocabulary.tokenizer.id_to_token(token)!r}")
+        choices.append(choice.ids)
         if choice.sampled:
             weights[index] = invented_weight
         elif len(choice.ids) == 1:
@@ -139,7 +154,7 @@ def encode(codec: Codec, tables: GrammarTables, query: Query, target: Prediction
         except StopIteration:
             break
     ids = np.array(prompt.ids + output, dtype=np.int32)
-    return Encoded(ids, len(prompt.ids), weights)
+    return Encoded(ids, len(prompt.ids), weights, tuple(choices))
 
 
 def balanced(codec: Codec, encoded: Sequence[Encoded], most: int) -> list[int]:

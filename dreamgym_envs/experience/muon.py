@@ -21,11 +21,20 @@ class Muon(torch.optim.Optimizer):
         params: Matrices only (two dimensions).
         lr: Learning rate; an update has root mean square lr * sqrt(max(1, rows / columns)) / sqrt(columns).
         momentum: Decay of the momentum.
+        weight_decay: Decoupled from the update: a step shrinks the matrix by lr * weight_decay.
         iterations: Newton-Schulz iterations.
     """
 
-    def __init__(self, params: Iterable[Tensor], lr: float = 0.02, momentum: float = 0.95, iterations: int = 5) -> None:
-        super().__init__(params, {"lr": lr, "momentum": momentum, "iterations": iterations})
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float = 0.02,
+        momentum: float = 0.95,
+        weight_decay: float = 0.0,
+        iterations: int = 5,
+    ) -> None:
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "iterations": iterations}
+        super().__init__(params, defaults)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -40,6 +49,7 @@ class Muon(torch.optim.Optimizer):
                 updates = orthogonalised(updates, group["iterations"])
                 scale = group["lr"] * max(1.0, rows / columns) ** 0.5
                 for matrix, update in zip(matrices, updates, strict=True):
+                    matrix.mul_(1.0 - group["lr"] * group["weight_decay"])
                     matrix.add_(update.to(matrix.dtype), alpha=-scale)
 
     def _momentum(self, matrix: Tensor, group: dict[str, Any]) -> Tensor:

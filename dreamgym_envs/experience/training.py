@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class FitConfig:
         feed_forward: Width of its feed-forward layers.
         matrix_lr: Peak learning rate of the matrices (Muon).
         lr: Peak learning rate of everything else (AdamW).
+        weight_decay: Decoupled weight decay of the matrices.
         warmup: Steps of linear warm-up, before the cosine.
         invented_weight: Weight in the loss of tokens that invent what is hidden.
         rare_copies: Most copies of an example per epoch. A class is what the output says (reasoning, operations,
@@ -70,6 +72,7 @@ class FitConfig:
     feed_forward: int = 384
     matrix_lr: float = 0.02
     lr: float = 3e-3
+    weight_decay: float = 0.1
     warmup: int = 50
     invented_weight: float = 3.0
     rare_copies: int = 8
@@ -194,7 +197,7 @@ def _train(
     chosen = {id(p) for p in matrices}
     rest = [p for p in model.parameters() if id(p) not in chosen]
     optimisers = [
-        Muon(matrices, lr=config.matrix_lr),
+        Muon(matrices, lr=config.matrix_lr, weight_decay=config.weight_decay),
         torch.optim.AdamW(rest, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0),
     ]
     peaks = [config.matrix_lr, config.lr]
@@ -265,7 +268,11 @@ def _schedule(step: int, config: FitConfig) -> float:
 
 
 def batch_loss(model: Any, batch: Sequence[Encoded], device: torch.device, precision: torch.dtype) -> Tensor:
-    """Return the weighted cross entropy of the outputs of a batch, padded on the right."""
+    """Return the weighted cross entropy of the outputs of a batch, padded on the right.
+
+    As in decoding, the softmax is over what the grammar allows. Over the whole vocabulary, tied embeddings of symbols
+    that no output contains are all pushed the same way, and marks can no longer be told apart.
+    """
     longest = max(len(item.ids) for item in batch)
     ids = np.zeros((len(batch), longest), dtype=np.int64)
     weights = np.zeros((len(batch), longest), dtype=np.float32)
@@ -278,8 +285,13 @@ def batch_loss(model: Any, batch: Sequence[Encoded], device: torch.device, preci
     with torch.autocast(device.type, precision, enabled=precision != torch.float32):
         hidden = model.get_decoder()(input_ids=tokens, use_cache=False).last_hidden_state.flatten(0, 1)
         logits = model.lm_head(hidden[where])
+    choices = [ids for item in batch for ids, weight_ in zip(item.choices, item.weights, strict=True) if weight_]
+    rows = torch.from_numpy(np.repeat(np.arange(len(choices)), [len(ids) for ids in choices])).to(device)
+    columns = torch.from_numpy(np.fromiter(chain.from_iterable(choices), dtype=np.int64)).to(device)
+    masks = torch.full(logits.shape, -torch.inf, device=device)
+    masks[rows, columns] = 0.0
     targets = tokens.flatten()[where + 1]
-    losses = nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+    losses = nn.functional.cross_entropy(logits.float() + masks, targets, reduction="none")
     return (losses * weight[where]).sum() / weight[where].sum()
 
 

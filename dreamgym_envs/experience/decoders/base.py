@@ -56,7 +56,8 @@ class Decoder(Protocol):
         max_length: Number of positions that the model was made for.
         batch_invariant: Whether a token's logits depend on nothing but its row, down to the bit: not on the other rows,
             and not on how the row was cut into calls.
-        best_rows: Rows of a session beyond which a larger batch is not faster; split larger ones.
+        best_rows: Rows of a session beyond which a batch is not faster, or slower because its cache outgrows the
+            processor's; decode larger batches in parts, one after the other in the same session.
     """
 
     backend: str

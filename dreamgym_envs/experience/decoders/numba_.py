@@ -35,7 +35,7 @@ class NumbaDecoder:
 
     backend = "numba"
     batch_invariant = True
-    best_rows = 32
+    best_rows = 16
 
     def __init__(self, weights: LlamaWeights) -> None:
         shape = self.shape = weights.shape
