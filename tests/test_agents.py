@@ -53,13 +53,9 @@ class Looker:
         return f"look box {int(self.rng.integers(1, 4))}"
 
 
-class Listed(BoxesEngine):
-    task_ids = tuple(f"train-{i}" for i in range(4))
-
-
 class PlayableBoxes(Boxes):
     def engine(self, **options: Any) -> Engine:
-        return Listed(self)
+        return BoxesEngine(self)
 
     def player(self, kind: str) -> Any:
         return Looker()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import pytest
 import typer
 from click.testing import Result
@@ -22,30 +21,8 @@ from dreamgym_envs import domains
 from dreamgym_envs.cli import app
 from dreamgym_envs.cli.environments import settings
 from dreamgym_envs.cli.record import mixture
-from dreamgym_envs.core.types import Task
-from dreamgym_envs.domains.base import Engine
 from dreamgym_envs.registration import ENVIRONMENTS, Registration
 from tests.test_fidelity import PlayedBoxes
-from tests.toy import BoxesEngine
-
-
-class ListedEngine(BoxesEngine):
-    """The boxes' engine, which says what tasks it has."""
-
-    task_ids = tuple(f"train-{i}" for i in range(4))
-
-    def reset(self, rng: np.random.Generator, task_id: str | None = None) -> Task:
-        if task_id is not None and task_id not in self.task_ids:
-            raise ValueError(f"no task {task_id!r}")
-        return super().reset(rng, task_id)
-
-
-class ListedBoxes(PlayedBoxes):
-    """Boxes with players and that engine."""
-
-    def engine(self, **options: Any) -> Engine:
-        return ListedEngine(self)
-
 
 DREAM, REAL = "Test/CliBoxes-v0", "Test/CliBoxesReal-v0"
 for env_id, entry_points in {
@@ -80,8 +57,8 @@ def boxes() -> Iterator[None]:
     """Given the boxes as a domain with environments, as if they were installed."""
     rows = (*ENVIRONMENTS, Registration(DREAM, "boxes", "dream", 6), Registration(REAL, "boxes", "real", 6))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(domains.DOMAINS, "boxes", "ListedBoxes")
-        patch.setitem(sys.modules, "dreamgym_envs.domains.boxes", sys.modules[__name__])
+        patch.setitem(domains.DOMAINS, "boxes", "PlayedBoxes")
+        patch.setitem(sys.modules, "dreamgym_envs.domains.boxes", sys.modules[PlayedBoxes.__module__])
         patch.setattr("dreamgym_envs.registration.ENVIRONMENTS", rows)
         patch.setattr("dreamgym_envs.evaluation.throughput.ENVIRONMENTS", rows)
         yield

@@ -158,6 +158,8 @@ def task(index: int, kind: str) -> Task:
 class BoxesEngine:
     """The true boxes: where things are is drawn at reset."""
 
+    task_ids = tuple(f"train-{i}" for i in range(4))
+
     def __init__(self, domain: Boxes) -> None:
         self.domain = domain
 
@@ -165,6 +167,8 @@ class BoxesEngine:
         tasks = self.domain.tasks()
         self.task = tasks[int(rng.integers(len(tasks)))]
         if task_id is not None:
+            if task_id not in self.task_ids:
+                raise ValueError(f"no task {task_id!r}")
             self.task = next(t for t in tasks if t.id == task_id)
         names = ["ball 1", "ball 2", "cube 1", "cube 2", "pin 1"]
         self.places = {name: f"box {int(rng.integers(1, 4))}" for name in names}

@@ -170,7 +170,7 @@ def _trajectories(domain: "Domain") -> str:
 
 def _engine(domain: "Domain", data: str) -> str:
     engine = domain.engine(**domain.held_out[data])
-    count = len(getattr(engine, "task_ids", ()))
+    count = len(engine.task_ids)
     engine.close()
     return f"{count} tasks" if count else "runs"
 

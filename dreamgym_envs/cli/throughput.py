@@ -65,7 +65,7 @@ def _show(console: "Console", result: dict[str, Any]) -> None:
         )
     console.print(table)
     for name, value in result.items():
-        if name in ("dream_over_real", "predict_over_generate"):
+        if name in ("dream_over_real", "dream_over_lean_real", "predict_over_generate"):
             console.print(
                 f"{name.replace('_', ' ')}: " + ", ".join(f"{ratio:.1f}x at {size}" for size, ratio in value.items())
             )

@@ -32,7 +32,16 @@ class Action:
 
 
 class Engine(Protocol):
-    """A real environment of a domain, already translated to abstract states. One episode at a time."""
+    """A real environment of a domain, already translated to abstract states. One episode at a time.
+
+    Attributes:
+        task_ids: Ids of the tasks that `reset` draws from and accepts.
+    """
+
+    @property
+    def task_ids(self) -> Sequence[str]:
+        """See the class."""
+        ...
 
     def reset(self, rng: np.random.Generator, task_id: str | None = None) -> Task:
         """Start an episode of the given task, or of one drawn with `rng`; return it with its initial state."""
@@ -69,6 +78,8 @@ class Domain(ABC):
         max_candidates: Most candidate actions that a state offers.
         held_out: Options of `engine` by name of real data that no shipped model was trained on; "generated" is what
             every installation has, "official" the benchmark's own, if its data is there.
+        reference: Options of `engine` with which it does at every step all that the original does, where the default
+            leaves out what nobody here reads; speed is compared with both.
     """
 
     name: ClassVar[str]
@@ -76,6 +87,7 @@ class Domain(ABC):
     max_episode_steps: ClassVar[int]
     max_candidates: ClassVar[int]
     held_out: ClassVar[Mapping[str, Mapping[str, Any]]] = {"generated": {"split": "valid"}}
+    reference: ClassVar[Mapping[str, Any]] = {}
     schema: Schema
 
     # --- actions -----------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ __all__ = ["Row", "throughput"]
 
 SIZES = (1, 16, 64)
 CACHE = 200_000
+LEAN = "engine, lean"
 _NEW_TOKENS = 64
 _QUERIES = 256
 
@@ -40,7 +41,9 @@ class Row:
         env: Id of the environment; of the dream that was asked, where a model is measured alone.
         num_envs: Environments stepped together; the batch, where a model is measured alone.
         cache: Whether the transition cache is on.
-        backend: "engine", the decoder ("numpy", "numba", "torch"), or "generate" for transformers' generate().
+        backend: "engine" for the real environment with all that the original does at a step (`Domain.reference`),
+            "engine, lean" for the same without what nobody here reads, where that is a difference; the decoder
+            ("numpy", "numba", "torch"), or "generate" for transformers' generate().
         threads: Threads that share a batch.
         what: "environment", or "model" where predictions are measured without an environment around them.
         steps_per_second: Median over the rounds; predictions a second for a model alone.
@@ -186,8 +189,8 @@ def throughput(
 
     Returns:
         A JSON document: domain, rows (see `Row`), and the ratios that the rows allow: "dream_over_real" by number of
-        environments, "numpy_over_real" at the largest, "predict_over_generate" by batch on one core, "cache_gain" at
-        the largest.
+        environments, "dream_over_lean_real" the same, "numpy_over_real" at the largest, "predict_over_generate" by
+        batch on one core, "cache_gain" at the largest.
 
     Raises:
         CheckpointError: There is no such checkpoint.
@@ -224,9 +227,10 @@ def _contestants(
     dream, largest = ids["dream"], max(sizes)
     found: list[tuple[Row, Runner]] = []
     if real:
-        options = domain.held_out["generated"]
-        env = gym.make(ids["real"], **options)
-        found.append((Row(ids["real"], 1, False, "engine", 1), SingleRunner(env, seed)))
+        kinds = {"engine": domain.reference, **({LEAN: {}} if domain.reference else {})}
+        for backend, options in kinds.items():
+            env = gym.make(ids["real"], **{**domain.held_out["generated"], **options})
+            found.append((Row(ids["real"], 1, False, backend, 1), SingleRunner(env, seed)))
 
     def add(size: int, **options: Any) -> None:
         runner: Runner
@@ -281,15 +285,17 @@ def _hit_rate(runner: Runner) -> float | None:
 def _ratios(rows: Sequence[Row]) -> dict[str, Any]:
     """Return what the rows say of each other."""
     environments = [row for row in rows if row.what == "environment"]
-    real = next((row for row in environments if row.backend == "engine"), None)
-    plain = [row for row in environments if row is not real and not row.cache]
+    real, lean = (next((r for r in environments if r.backend == kind), None) for kind in ("engine", LEAN))
+    plain = [row for row in environments if row not in (real, lean) and not row.cache]
     default = {row.num_envs: row for row in reversed(plain)}  # the first row of a size is the default backend's
     largest = max(default)
     ratios: dict[str, Any] = {}
+    for name, engine in (("dream_over_real", real), ("dream_over_lean_real", lean)):
+        if engine is not None:
+            ratios[name] = {
+                str(size): row.steps_per_second / engine.steps_per_second for size, row in sorted(default.items())
+            }
     if real is not None:
-        ratios["dream_over_real"] = {
-            str(size): row.steps_per_second / real.steps_per_second for size, row in sorted(default.items())
-        }
         numpy = next(row for row in plain if row.num_envs == largest and row.backend == "numpy")
         ratios["numpy_over_real"] = numpy.steps_per_second / real.steps_per_second
     cached = [row for row in environments if row.cache]

@@ -109,14 +109,23 @@ class LocalModel:
         while len(self._sessions) < parts:
             self._sessions.append(self.decoder.session())
         if parts == 1:
-            return generate(self._sessions[0], self._tables, queries, prompts, self.threshold)
+            return self._share(self._sessions[0], queries, prompts)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(max_workers=self._threads)
         futures = [
-            self._pool.submit(
-                generate, self._sessions[i], self._tables, queries[i::parts], prompts[i::parts], self.threshold
-            )
+            self._pool.submit(self._share, self._sessions[i], queries[i::parts], prompts[i::parts])
             for i in range(parts)
         ]
         shares = [future.result() for future in futures]
         return [shares[index % parts][index // parts] for index in range(len(queries))]
+
+    def _share(self, session: Session, queries: Sequence[Query], prompts: Sequence[Prompt]) -> list[Prediction]:
+        """Answer one thread's queries, as many at once as the decoder likes."""
+        size = self.decoder.best_rows
+        return [
+            prediction
+            for start in range(0, len(queries), size)
+            for prediction in generate(
+                session, self._tables, queries[start : start + size], prompts[start : start + size], self.threshold
+            )
+        ]

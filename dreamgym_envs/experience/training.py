@@ -76,8 +76,8 @@ class FitConfig:
     warmup: int = 50
     invented_weight: float = 3.0
     rare_copies: int = 8
-    relabels: int = 1
-    start_relabels: int = 6
+    relabels: int = 4
+    start_relabels: int = 16
     coverage: float = 0.85
     history: int = 0
     demonstrations: int = 0

@@ -28,6 +28,7 @@ class ALFWorld(Domain):
         "generated": {"split": "valid"},
         "official": {"games": "official", "split": "valid_seen"},
     }
+    reference: ClassVar[Mapping[str, Any]] = {"lists_commands": True}
 
     def __init__(self) -> None:
         self.schema = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "alfworld.json")
