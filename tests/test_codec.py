@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dreamgym_envs.core.delta import apply_delta
+from dreamgym_envs.experience.choices import GrammarTables
 from dreamgym_envs.experience.codec import Codec
 from dreamgym_envs.experience.dataset import encode, examples
-from dreamgym_envs.experience.grammar import GrammarTables, Parser
+from dreamgym_envs.experience.grammar import Parser
 from dreamgym_envs.experience.model import Prediction, Query
 from dreamgym_envs.experience.symbols import abstracted, expanded, split_instruction
 from dreamgym_envs.experience.tables import fit_tables

@@ -11,10 +11,10 @@ from transformers import AutoModelForCausalLM
 from dreamgym_envs.core.delta import apply_delta
 from dreamgym_envs.experience import load_model
 from dreamgym_envs.experience.cache import PredictionCache
+from dreamgym_envs.experience.choices import GrammarTables
 from dreamgym_envs.experience.codec import Codec
 from dreamgym_envs.experience.dataset import batches, encode, examples
 from dreamgym_envs.experience.generation import draw
-from dreamgym_envs.experience.grammar import GrammarTables
 from dreamgym_envs.experience.local import LocalModel
 from dreamgym_envs.experience.model import ExperienceModel, Prediction, Query
 from dreamgym_envs.experience.muon import orthogonalised
@@ -197,8 +197,8 @@ def test_sampling_follows_the_probabilities() -> None:
 
 def test_an_epoch_shows_every_example_as_often_as_asked() -> None:
     domain = Boxes()
+    from dreamgym_envs.experience.choices import GrammarTables
     from dreamgym_envs.experience.codec import Codec
-    from dreamgym_envs.experience.grammar import GrammarTables
     from dreamgym_envs.experience.tables import fit_tables
     from dreamgym_envs.experience.vocabulary import Vocabulary
 

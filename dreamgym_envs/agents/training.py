@@ -16,6 +16,7 @@ from typing import Any
 
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from dreamgym_envs.agents.agent import CONFIG_FILE, AgentConfig, AgentError, CandidateAgent, load_agent
@@ -170,6 +171,7 @@ def train(
             device="cpu",
             **config.settings(),
         )
+        model.set_logger(Logger(None, []))  # the recorder writes; SB3's own would leave an empty folder behind
         if start.agent is not None:
             model.policy.scorer.load_state_dict(start.agent.scorer.state_dict())
         if start.optimiser is not None:

@@ -17,8 +17,9 @@ from dreamgym_envs.core.delta import Edit
 from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON, State, Trajectory
 from dreamgym_envs.domains.base import Domain
+from dreamgym_envs.experience.choices import GrammarTables
 from dreamgym_envs.experience.codec import Codec, example
-from dreamgym_envs.experience.grammar import GrammarTables, Parser
+from dreamgym_envs.experience.grammar import Parser
 from dreamgym_envs.experience.model import Prediction, Query
 
 

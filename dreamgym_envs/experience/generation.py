@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dreamgym_envs.experience.choices import Choice, GrammarTables
 from dreamgym_envs.experience.codec import Prompt
 from dreamgym_envs.experience.decoders.base import Session
-from dreamgym_envs.experience.grammar import Choice, GrammarTables, Parser
+from dreamgym_envs.experience.grammar import Parser
 from dreamgym_envs.experience.model import Prediction, Query
 
 TEMPERATURE = 1.0

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.experience.cache import PredictionCache
+from dreamgym_envs.experience.choices import GrammarTables
 from dreamgym_envs.experience.codec import FILE as CODEC_FILE
 from dreamgym_envs.experience.codec import Codec, Prompt
 from dreamgym_envs.experience.decoders import load_decoder
 from dreamgym_envs.experience.decoders.base import Decoder, Session
 from dreamgym_envs.experience.generation import generate
-from dreamgym_envs.experience.grammar import GrammarTables
 from dreamgym_envs.experience.model import Prediction, Query
 
 ROWS_WORTH_A_THREAD = 4

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from dreamgym_envs.core.types import Trajectory
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.experience.checkpoint import card, from_pretrained, from_scratch, save
+from dreamgym_envs.experience.choices import GrammarTables
 from dreamgym_envs.experience.codec import Codec
 from dreamgym_envs.experience.dataset import Encoded, balanced, batches, dataset, encode
-from dreamgym_envs.experience.grammar import GrammarTables
 from dreamgym_envs.experience.muon import Muon
 from dreamgym_envs.experience.tables import fit_tables
 

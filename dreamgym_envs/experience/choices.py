@@ -1,0 +1,140 @@
+"""What the decoding grammar can choose from, as far as the codec alone decides: built once, shared by every parser."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dreamgym_envs.core.schema import Node
+from dreamgym_envs.core.types import JSON
+from dreamgym_envs.experience.codec import Codec
+from dreamgym_envs.experience.symbols import CLOSE, DELTA, END, OPEN, holes
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """The tokens that may come next.
+
+    Attributes:
+        ids: Allowed token ids.
+        mask: float32 [vocabulary], 0 where allowed and -inf elsewhere; added to the logits.
+        sampled: Whether the token is drawn (what is hidden is invented) or the likeliest one is taken.
+        judged: Whether the token belongs to the reasoning or the verdict.
+    """
+
+    ids: tuple[int, ...]
+    mask: NDArray[np.float32]
+    sampled: bool = False
+    judged: bool = False
+
+
+class GrammarTables:
+    """Choices that depend on the codec alone, built once and shared by every parser."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+        self.delta = codec.structure[DELTA]
+        self.end = codec.structure[END]
+        self.open = codec.structure[OPEN]
+        self.close = codec.structure[CLOSE]
+        self.slot_of = {token: slot for slot, token in enumerate(codec.slot_ids) if slot}
+        self.number_of = {token: number for number, token in enumerate(codec.number_ids) if number}
+        self.kind_of = {token: kind for kind, token in codec.kind_ids.items()}
+        self.outcome_of = {token: outcome for outcome, token in codec.outcome_ids.items()}
+        self.paying = tuple(token for token, (reward, _) in self.outcome_of.items() if reward > 0)
+        self.text_of = {
+            path: {token: text for text, token in table.items()} for path, table in codec.lexicon_ids.items()
+        }
+        self.order = {name: index for index, name in enumerate(codec.schema.root.children)}
+        self.operations = [(token, *_operation(codec, operation)) for operation, token in codec.operation_ids.items()]
+        self.operation_of = {token: (op, names, nodes) for token, op, names, nodes in self.operations}
+        self.at_reset, self.at_step = (
+            [
+                (self.rank(op, names[0]), token, op, names, nodes)
+                for token, op, names, nodes in self.operations
+                if nodes[0].private == private
+            ]
+            for private in (True, False)
+        )
+        self.outcomes = tuple(self.outcome_of)
+        self.reveals = {
+            ".".join((*names[:-1], nodes[-1].known[0])): (token, nodes[-1].known[1])
+            for token, op, names, nodes in self.operations
+            if op == "set" and nodes[-1].known is not None
+        }
+        self.choice = lru_cache(maxsize=65536)(self._choice)
+        self.texts = lru_cache(maxsize=4096)(self._texts)
+        self.kinds = lru_cache(maxsize=4096)(self._kinds)
+        self.collectors = {
+            unique: {
+                name: collect
+                for name, node in codec.schema.root.children.items()
+                if (collect := _collector(node, unique)) is not None
+            }
+            for unique in {node.unique for node in codec.schema.nodes() if node.unique is not None}
+        }
+
+    def rank(self, op: str, name: str) -> int:
+        """Return the place of an edit in a delta: removals first, then the schema's order of properties."""
+        return self.order[name] + (0 if op == "remove" else len(self.order))
+
+    def _choice(self, ids: tuple[int, ...], sampled: bool = False, judged: bool = False) -> Choice:
+        mask = np.full(self.codec.vocabulary.size, -np.inf, dtype=np.float32)
+        mask[list(ids)] = 0.0
+        return Choice(ids, mask, sampled, judged)
+
+    def _texts(self, path: str, bound: int) -> tuple[int, ...]:
+        """Return the lexicon of a property, as far as `bound` slots fill its holes, and the opening quote."""
+        known = self.text_of.get(path, {})
+        return (*(token for token, text in known.items() if holes(text) <= bound), self.open)
+
+    def _kinds(self, banned: tuple[str, ...]) -> tuple[int, ...]:
+        """Return the tokens of all kinds but some."""
+        return tuple(token for kind, token in self.codec.kind_ids.items() if kind not in banned)
+
+    @cached_property
+    def spelling(self) -> tuple[int, ...]:
+        """Tokens that spell text."""
+        return self.codec.vocabulary.text_ids
+
+
+def _operation(codec: Codec, operation: str) -> tuple[str, tuple[str, ...], tuple[Node, ...]]:
+    op, _, dotted = operation.partition(" ")
+    names = tuple(dotted.split("."))
+    nodes: list[Node] = []
+    node = codec.schema.root
+    for name in names:
+        inner = node.items if node.kind == "array" else node
+        assert inner is not None
+        node = inner.children[name]
+        nodes.append(node)
+    return op, names, tuple(nodes)
+
+
+def _collector(node: Node, unique: str) -> Callable[[JSON, set[str]], None] | None:
+    """Return a function that adds the strings of a unique kind below a node to a set; None if there can be none."""
+    if node.kind == "string":
+        return (lambda value, names: names.add(value)) if node.unique == unique else None
+    if node.kind == "object":
+        parts = [
+            (name, collect)
+            for name, child in node.children.items()
+            if (collect := _collector(child, unique)) is not None
+        ]
+
+        def collect_object(value: JSON, names: set[str]) -> None:
+            for name, collect in parts:
+                collect(value[name], names)
+
+        return collect_object if parts else None
+    inner = _collector(node.items, unique) if node.items is not None else None
+    if inner is None:
+        return None
+
+    def collect_array(value: JSON, names: set[str]) -> None:
+        for element in value:
+            inner(element, names)
+
+    return collect_array
