@@ -272,10 +272,11 @@ def test_an_agent_is_trained_in_the_dream_and_evaluated_for_real(
     trained = run_json("train", DREAM, "--model", str(checkpoint), *small)
     assert trained.keys() >= {"env", "algo", "steps", "seconds", "out"}
     assert trained["env"] == DREAM and trained["steps"] >= 64 and trained["out"] == agent
-    found = run_json("evaluate", REAL, "--agent", agent, "--episodes", "6", "--processes", "1")
-    assert found.keys() >= {"env", "agent", "episodes", "success", "ci95", "mean_return", "mean_length"}
-    low, high = found["ci95"]
-    assert found["episodes"] == 6 and low <= found["success"] <= high
+    for player in (agent, str(Path(agent) / "warm-start")):
+        found = run_json("evaluate", REAL, "--agent", player, "--episodes", "6", "--processes", "1")
+        assert found.keys() >= {"env", "agent", "episodes", "success", "ci95", "mean_return", "mean_length"}
+        low, high = found["ci95"]
+        assert found["episodes"] == 6 and low <= found["success"] <= high
     table = run("evaluate", REAL, "--agent", "random", "--episodes", "4", "--processes", "1")
     assert table.exit_code == 0 and "mean length" in table.stdout
 

@@ -58,6 +58,14 @@ class AgentConfig:
     temperature: float = 1.0
     provenance: Mapping[str, JSON] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("candidates", "buckets", "candidate_tokens", "context_tokens", "embedding", "hidden"):
+            size = getattr(self, name)
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"{name} is {size!r}; expected a whole number of at least 1")
+        if not self.temperature >= 0:
+            raise ValueError(f"temperature is {self.temperature}; expected 0 (always the best candidate) or more")
+
     def features(self) -> dict[str, int]:
         """Return the sizes that the encoder and the array wrappers take."""
         return {name: getattr(self, name) for name in ("buckets", "candidate_tokens", "context_tokens")}

@@ -34,9 +34,9 @@ class CloneConfig:
         seed: Of the choice of episodes, the initial weights and the order.
     """
 
-    episodes: int = 150
-    players: tuple[str, ...] = ("expert", "noisy")
-    epochs: int = 5
+    episodes: int = 60
+    players: tuple[str, ...] = ("expert",)
+    epochs: int = 10
     batch_size: int = 128
     learning_rate: float = 1e-3
     value_weight: float = 0.5

@@ -16,7 +16,7 @@ def demo(
     domain: DomainName,
     steps: Annotated[int, typer.Option(min=1, help="Steps of training in the dream.")] = 40_000,
     episodes: Annotated[int, typer.Option(min=1, help="Real held-out tasks that each agent plays.")] = 100,
-    limit: Annotated[int, typer.Option(min=1, help="Demonstrations of the warm start.")] = 150,
+    limit: Annotated[int, typer.Option(min=1, help="Demonstrations of the warm start.")] = 60,
     out: Annotated[Path | None, typer.Option(help="Where the agents are kept; nowhere if left out.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     as_json: Json = False,

@@ -1,5 +1,6 @@
 """`dreamgym record`: play the real environment and keep what happens."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ def mixture(text: str) -> dict[str, float]:
             shares[name.strip()] = float(share or 1)
         except ValueError:
             raise typer.BadParameter(f"{part!r} is no share; expected a mixture such as expert=3,noisy=1") from None
-    if "" in shares or min(shares.values()) < 0 or not sum(shares.values()):
+    if "" in shares or min(shares.values()) < 0 or not 0 < sum(shares.values()) < math.inf:
         raise typer.BadParameter(f"{text!r} is no mixture; expected one such as expert=3,noisy=1")
     return shares
 

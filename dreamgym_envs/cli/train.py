@@ -26,7 +26,7 @@ def train(
     data: Annotated[
         Path | None, typer.Option(help="Trajectories with the demonstrations; the shipped ones if left out.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most demonstrations of a warm start.")] = 150,
+    limit: Annotated[int, typer.Option(min=1, help="Most demonstrations of a warm start.")] = 60,
     model: Model = None,
     threshold: Threshold = 0.0,
     split: Split = None,
@@ -35,7 +35,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what an interrupted run left in --out.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Train an agent with PPO, from a behaviour clone of offline demonstrations.
+    """Train an agent with PPO, from a behaviour clone of offline demonstrations, which is kept in OUT/warm-start.
 
     Example: dreamgym train DreamGym/ALFWorld-v0 --steps 40000 --out runs/dream
 
@@ -45,11 +45,21 @@ def train(
         raise typer.BadParameter("--scratch starts from nothing, --warm-start from an agent; choose one")
     options = env_options(env_id, model, threshold, split, option)
     with session(as_json) as output:
+        from dreamgym_envs.agents.checkpoint import Checkpoint
+        from dreamgym_envs.agents.training import ALGORITHMS
         from dreamgym_envs.agents.training import train as run
 
+        # Cloning takes a while: what `train` will refuse is better refused before. A run that was interrupted before
+        # its first checkpoint has nothing to go on from: it starts anew, from a clone as it did.
+        if algo not in ALGORITHMS:
+            raise ValueError(f"no algorithm {algo!r}; there are: {', '.join(ALGORITHMS)}")
+        begun = Checkpoint(out / "checkpoint").exists()
+        if begun and not resume:
+            raise FileExistsError(f"{out} holds an agent already; go on with --resume, or choose another --out")
         start: Path | CandidateAgent | None = warm_start
-        if start is None and not scratch and not resume:
+        if start is None and not scratch and not begun:
             start = _clone(env_id, data, limit, seed)
+            start.save(out / "warm-start")
         outcome = run(
             env_id,
             out,

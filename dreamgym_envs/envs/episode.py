@@ -91,6 +91,8 @@ class Episode:
         history_length: int = 0,
         validate: bool = False,
     ) -> None:
+        if history_length < 0:
+            raise ValueError(f"history_length is {history_length}; expected 0 (no past steps in a query) or more")
         self.domain = domain
         self.source = source
         self.max_episode_steps = max_episode_steps

@@ -8,6 +8,7 @@ Restoring is a reset, so wrappers take part in it.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -43,13 +44,20 @@ class Snapshot:
         """Return the moment, checked against the domain that it is to go on in.
 
         Raises:
-            ValueError: The snapshot belongs to another domain.
-            StateError: Its state breaks the domain's schema.
+            ValueError: The snapshot belongs to another domain, or its numbers are none of an episode.
+            StateError: Its state, or the one that its task starts in, breaks the domain's schema.
         """
         if self.domain != domain.name:
             raise ValueError(f"this snapshot belongs to the domain {self.domain!r}, the environment to {domain.name!r}")
-        domain.schema.validate(self.moment.state)
-        return self.moment
+        moment = self.moment
+        domain.schema.validate(moment.task.initial)
+        domain.schema.validate(moment.state)
+        if moment.steps < 0 or not math.isfinite(moment.reward):
+            raise ValueError(
+                f"this snapshot has {moment.steps} steps behind it and a reward of {moment.reward}; take a new one "
+                "with env.unwrapped.snapshot()"
+            )
+        return moment
 
     def to_json(self) -> str:
         """Return the snapshot as one line of JSON."""

@@ -91,7 +91,11 @@ def begin(
     snapshot = as_snapshot(options["snapshot"])
     moment = snapshot.moment_in(episode.domain)
     if not reseeded:
-        rng.bit_generator.state = snapshot.rng
+        try:
+            rng.bit_generator.state = snapshot.rng
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            kind = type(rng.bit_generator).__name__
+            raise ValueError(f"the snapshot's rng is no state of {kind} ({error}); restore it with a seed") from error
     episode.resume(moment, rng)
 
 
@@ -99,9 +103,18 @@ def check_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> Ma
     """Return the options of a reset, none as an empty mapping.
 
     Raises:
+        TypeError: The options are no mapping, or a task's id is no string.
         ValueError: There is an option that the environment does not know.
     """
-    for name in options or {}:
+    options = {} if options is None else options
+    if not isinstance(options, Mapping):
+        raise TypeError(f"reset options are a dict with some of: {', '.join(known)}; not {options!r:.40}")
+    for name in options:
         if name not in known:
             raise ValueError(f"no reset option {name!r}; there are: {', '.join(known)}")
-    return options or {}
+    task_id = options.get("task_id")
+    if task_id is not None and not isinstance(task_id, str):
+        raise TypeError(
+            f"options['task_id'] is a str, such as info['task_id'] of an earlier episode, not {task_id!r:.40}"
+        )
+    return options

@@ -84,7 +84,13 @@ class Job:
         return _play_in_processes(self, count) if count > 1 else _play_here(self)
 
     def plan(self, ids: Sequence[str]) -> list[str]:
-        """Return each episode's task: drawn without replacement until all have been played, then again."""
+        """Return each episode's task: drawn without replacement until all have been played, then again.
+
+        Raises:
+            ValueError: There are no tasks.
+        """
+        if not ids:
+            raise ValueError(f"{self.env_id} with {dict(self.env_options)} has no tasks to play")
         rng = np.random.default_rng(self.seed)
         plan: list[str] = []
         while len(plan) < self.episodes:

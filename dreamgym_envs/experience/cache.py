@@ -18,6 +18,8 @@ class PredictionCache:
     """
 
     def __init__(self, capacity: int) -> None:
+        if not isinstance(capacity, int) or capacity < 0:
+            raise ValueError(f"cache is {capacity!r}; expected the most predictions to keep, or 0 for no cache")
         self.capacity = capacity
         self.hits = 0
         self.misses = 0

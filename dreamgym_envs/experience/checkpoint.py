@@ -35,9 +35,15 @@ def card(out: Path, domain: Domain, settings: Mapping[str, Any], result: Mapping
 def from_scratch(
     symbols: Sequence[str], texts: Sequence[str], *, hidden: int, layers: int, heads: int, feed_forward: int
 ) -> tuple[Any, Vocabulary]:
-    """Return a small Llama with random weights, and a vocabulary trained on texts."""
+    """Return a small Llama with random weights, and a vocabulary trained on texts.
+
+    Raises:
+        ValueError: The width cannot be shared by the heads, in pairs as rotary embeddings need.
+    """
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    if hidden % (2 * heads):
+        raise ValueError(f"a width of {hidden} does not suit {heads} heads; expected a multiple of {2 * heads}")
     vocabulary = Vocabulary.train(texts, symbols)
     model = LlamaForCausalLM(
         LlamaConfig(

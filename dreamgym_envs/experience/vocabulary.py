@@ -59,8 +59,17 @@ class Vocabulary:
 
     @classmethod
     def load(cls, directory: Path, symbols: Sequence[str]) -> "Vocabulary":
-        """Read `tokenizer.json` of a checkpoint directory."""
-        return cls(Tokenizer.from_file(str(directory / FILE)), symbols)
+        """Read `tokenizer.json` of a checkpoint directory.
+
+        Raises:
+            ValueError: It is missing, damaged or not of this checkpoint.
+        """
+        path = directory / FILE
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library, in Rust, raises nothing more special
+            raise ValueError(f"{path} is missing or damaged ({error}); fit it again with `dreamgym fit`") from error
+        return cls(tokenizer, symbols)
 
     def save(self, directory: Path) -> None:
         """Write `tokenizer.json` into a checkpoint directory."""

@@ -10,8 +10,8 @@ import multiprocessing
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing.connection import Connection, wait
@@ -150,8 +150,9 @@ def record(
     out = Path(out)
     if out.exists() and not resume:
         raise FileExistsError(f"{out} is there; go on with it with --resume, or choose another --out")
+    fresh = not out.exists()
     started = time.monotonic()
-    with TrajectoryWriter(out, domain.schema) as writer:
+    with _removed_if_empty(out, fresh), TrajectoryWriter(out, domain.schema) as writer:
         done = _numbers(out, plan.seed)
         report = Recording(episodes=len(done), resumed=len(done), repaired=writer.repaired)
         missing = [index for index in range(episodes) if index not in set(done)]
@@ -169,6 +170,16 @@ def record(
     if done != sorted(done):
         replace_lines(out, lambda: [line for _, line in sorted(zip(done, read_lines(out), strict=True))])
     return report
+
+
+@contextmanager
+def _removed_if_empty(path: Path, fresh: bool) -> Iterator[None]:
+    """Leave no file behind that a recording made and wrote no episode to: it would stand in the way of the next one."""
+    try:
+        yield
+    finally:
+        if fresh and path.is_file() and not any(read_lines(path)):
+            path.unlink()
 
 
 def _numbers(path: Path, seed: int) -> list[int]:

@@ -39,6 +39,8 @@ __all__ = [
 
 _OPTIONAL = ("source", "player", "metadata")
 
+_GZIP_BEGINS = b"\x1f\x8b"
+
 
 class TrajectoryError(ValueError):
     """A line of a trajectory file that is no trajectory of the domain."""
@@ -181,8 +183,10 @@ def read_trajectories(path: str | Path, schema: Schema, *, validate: bool = Fals
     for number, line in enumerate(read_lines(path), start=1):
         try:
             yield decode(json.loads(line), schema, validate=validate)
-        except (TrajectoryError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        except TrajectoryError as error:
             raise TrajectoryError(f"{path}, line {number}: {error}") from error
+        except ValueError as error:
+            raise TrajectoryError(f"{path}, line {number} is no JSON: {error}; expected one episode a line") from error
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:
@@ -190,6 +194,8 @@ def read_lines(path: str | Path) -> Iterator[bytes]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no trajectories at {path}; record some with `dreamgym record`")
+    if path.suffix == ".gz":
+        _refuse_others(path)
     with _open(path) as file:
         try:
             for line in file:
@@ -280,7 +286,11 @@ def repair(path: Path) -> int:
     """Cut a torn last line off a file and return how many bytes (uncompressed) went; end a complete one with a newline.
 
     A compressed file is torn unless its last line and its last gzip member are complete.
+
+    Raises:
+        TrajectoryError: Nobody wrote trajectories into this file; it stays as it is.
     """
+    _refuse_others(path)
     if path.suffix == ".gz":
         return _repair_gzip(path)
     with path.open("r+b") as file:
@@ -293,6 +303,18 @@ def repair(path: Path) -> int:
             return 0
         file.truncate(size - len(tail))
         return len(tail)
+
+
+def _refuse_others(path: Path) -> None:
+    """Raise unless a file, complete or torn, begins as trajectories do: what others wrote is not to be cut."""
+    begins = _GZIP_BEGINS if path.suffix == ".gz" else b"{"
+    with path.open("rb") as file:
+        start = file.read(len(begins))
+    if not begins.startswith(start):
+        kind = "compressed with gzip" if path.suffix == ".gz" else "JSON lines"
+        raise TrajectoryError(
+            f"{path} holds no trajectories: it is not {kind}; choose another file, or remove this one"
+        )
 
 
 def _last_line(file: IO[bytes], size: int) -> bytes:

@@ -19,8 +19,14 @@ def tasks_file(domain: str) -> Path:
 
 
 def write_tasks(path: Path, trajectories: Iterable[Trajectory], split: str = "train") -> int:
-    """Write the tasks of episodes, each once, in order of their ids; return how many there are."""
+    """Write the tasks of episodes, each once, in order of their ids; return how many there are.
+
+    Raises:
+        ValueError: There are no episodes; a file that is there stays as it is.
+    """
     tasks = {trajectory.task.id: trajectory.task for trajectory in trajectories}
+    if not tasks:
+        raise ValueError(f"no episodes to take tasks from, {path} is left as it is; record some with `dreamgym record`")
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"split": split, **to_document(tasks[key])}, separators=(",", ":")) for key in sorted(tasks)]
     path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))

@@ -146,9 +146,14 @@ def find_games(games: str | Path | None = None, split: str = "test", count: int 
         count: Most games; all by default.
 
     Raises:
-        ValueError: There is no such split.
+        ValueError: There is no such split, or no game would be left.
+        TypeError: `count` is no whole number.
         FileNotFoundError: Official games are asked for and not there.
     """
+    if count is not None and not isinstance(count, int):
+        raise TypeError(f"count is {count!r}; expected a whole number of games, or None for all of the split")
+    if count is not None and count < 1:
+        raise ValueError(f"count is {count}; expected at least 1 game, or None for all of the split")
     if games is None and split not in OFFICIAL_SPLITS:
         return GeneratedGames(split, count)
     found = OfficialGames(None if games in (None, "official") else games, split)

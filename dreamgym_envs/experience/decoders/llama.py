@@ -144,9 +144,14 @@ class LlamaWeights:
             source: Where they come from, for messages.
 
         Raises:
-            DecoderError: A tensor is missing or has another shape than the config says.
+            DecoderError: A tensor is missing, has another shape than the config says, or is of a layer beyond it.
         """
         shape = LlamaShape.parse(config)
+        beyond = f"model.layers.{shape.layers}."
+        if any(name.startswith(beyond) for name in tensors):
+            raise DecoderError(
+                f"{source} has more than the {shape.layers} layers that {CONFIG_FILE} says. {_FIT_AGAIN}"
+            )
         for name, expected in shape.tensors().items():
             if name not in tensors:
                 raise DecoderError(f"{source} lacks the tensor {name} that {CONFIG_FILE} asks for. {_FIT_AGAIN}")
