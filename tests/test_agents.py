@@ -353,6 +353,15 @@ def test_what_is_no_agent_is_said_to_be_none(tmp_path: Path) -> None:
         load_agent(tmp_path)
 
 
+@pytest.mark.parametrize("wrong", [{"hidden": -5}, {"hidden": "wide"}, {"candidates": 0}, {"temperature": -1}])
+def test_sizes_that_no_agent_has_are_refused_by_name(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    saved(tmp_path)
+    path = tmp_path / "agent.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **wrong}))
+    with pytest.raises(AgentError, match=f"describes no agent: {next(iter(wrong))} is"):
+        load_agent(tmp_path)
+
+
 def test_weights_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
     saved(tmp_path)
     weights = load_file(tmp_path / "model.safetensors")

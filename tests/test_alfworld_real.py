@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,6 +113,12 @@ def test_stepping_before_a_reset_is_refused() -> None:
 def test_generated_splits_have_their_ids() -> None:
     assert GeneratedGames("valid", 2).ids == ("valid-000000", "valid-000001")
     assert GeneratedGames("valid", 2).load("valid-000001").metadata["source"] == "generated"
+
+
+@pytest.mark.parametrize(("count", "error"), [(0, ValueError), (-1, ValueError), ("many", TypeError)])
+def test_a_number_of_games_is_at_least_one(count: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=f"count is {count!r}; expected"):
+        find_games(split="test", count=count)
 
 
 def test_an_unknown_split_is_refused_with_the_known_ones() -> None:

@@ -450,6 +450,13 @@ def test_missing_tensors_are_named(checkpoint: Path, backend: str) -> None:
         load_decoder(checkpoint, backend)
 
 
+def test_layers_beyond_the_config_are_refused(checkpoint: Path) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
+    with pytest.raises(DecoderError, match="more than the 1 layers"):
+        load_decoder(checkpoint, "numpy")
+
+
 def test_config_and_weights_files_that_are_damaged_or_absent_are_named(checkpoint: Path) -> None:
     elsewhere = checkpoint.parent / "copy"
     shutil.copytree(checkpoint, elsewhere)

@@ -843,6 +843,42 @@ def test_what_is_no_snapshot_is_refused(snapshot: Any, complaint: str) -> None:
         restore(make_boxes(), snapshot)
 
 
+@pytest.mark.parametrize(
+    ("where", "value", "complaint"),
+    [
+        (("moment", "steps"), -1, "-1 steps behind it"),
+        (("moment", "reward"), float("nan"), "a reward of nan"),
+        (("moment", "task", "initial", "public"), {}, "required property"),
+        (("rng",), {}, "rng is no state of PCG64"),
+        (("rng", "state", "state"), -5, "rng is no state of PCG64"),
+    ],
+)
+def test_a_snapshot_that_was_changed_is_refused(where: tuple[str, ...], value: Any, complaint: str) -> None:
+    env = make_boxes()
+    env.reset(seed=0)
+    document = json.loads(env.snapshot().to_json())
+    part = document
+    for name in where[:-1]:
+        part = part[name]
+    part[where[-1]] = value
+    with pytest.raises(ValueError, match=complaint):
+        restore(env, json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [("train-0", "reset options are a dict"), ({"task_id": 3}, "is a str"), ({"task_id": ["train-0"]}, "is a str")],
+)
+def test_reset_options_of_another_kind_are_told_what_is_expected(options: Any, complaint: str) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        make_boxes().reset(options=options)
+
+
+def test_a_history_has_no_negative_length() -> None:
+    with pytest.raises(ValueError, match="history_length is -1; expected 0"):
+        make_boxes(history_length=-1)
+
+
 def test_a_snapshot_of_another_domain_or_schema_is_refused() -> None:
     env = DreamEnv(Scales(), ScalesDream())
     env.reset(seed=0)

@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM
 from dreamgym_envs.core.delta import apply_delta
 from dreamgym_envs.experience import load_model
 from dreamgym_envs.experience.cache import PredictionCache
+from dreamgym_envs.experience.checkpoint import from_scratch
 from dreamgym_envs.experience.choices import GrammarTables
 from dreamgym_envs.experience.codec import Codec
 from dreamgym_envs.experience.dataset import batches, encode, examples
@@ -162,6 +163,8 @@ def test_a_pretrained_language_model_can_be_the_base(checkpoint: Path, tmp_path:
     [
         (lambda path: (path / "codec.json").unlink(), "codec.json is missing"),
         (lambda path: (path / "codec.json").write_text("{"), "cannot be read"),
+        (lambda path: (path / "tokenizer.json").unlink(), "tokenizer.json is missing or damaged"),
+        (lambda path: (path / "tokenizer.json").write_text("{"), "tokenizer.json is missing or damaged"),
         (lambda path: (path / "model.safetensors").unlink(), "model.safetensors"),
         (
             lambda path: (path / "model.safetensors").write_bytes((path / "model.safetensors").read_bytes()[:5000]),
@@ -180,6 +183,17 @@ def test_a_damaged_checkpoint_says_what_is_wrong(
     damage(tmp_path)  # type: ignore[operator]
     with pytest.raises(ValueError, match=message):
         load_model(str(tmp_path), Boxes())
+
+
+def test_a_width_that_heads_cannot_share_is_refused() -> None:
+    with pytest.raises(ValueError, match="a width of 33 does not suit 2 heads; expected a multiple of 4"):
+        from_scratch(["<a>"], ["text"], hidden=33, layers=1, heads=2, feed_forward=8)
+
+
+@pytest.mark.parametrize("capacity", [-1, "many"])
+def test_a_cache_has_a_size(capacity: object) -> None:
+    with pytest.raises(ValueError, match="expected the most predictions to keep"):
+        PredictionCache(capacity)  # type: ignore[arg-type]
 
 
 def rewrite(path: Path, **values: object) -> None:

@@ -26,6 +26,7 @@ from dreamgym_envs.trajectories.store import (
     encode,
     read_trajectories,
 )
+from dreamgym_envs.trajectories.tasks import write_tasks
 from tests.toy import Boxes, BoxesEngine, episodes, thing
 
 SCHEMA = Boxes.schema
@@ -332,6 +333,35 @@ def test_only_a_recording_is_resumed(tmp_path: Path) -> None:
         record(PlayedBoxes(), tmp_path / "a.jsonl", 5, plan(), resume=True)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("notes.txt", "JSON lines"), ("notes.jsonl.gz", "compressed with gzip")])
+def test_what_others_wrote_is_not_cut(tmp_path: Path, name: str, kind: str) -> None:
+    # Given a file that is no recording and ends, as a torn one does, without a newline
+    path = tmp_path / name
+    path.write_text("keep me\nlast line of my notes")
+    # When it is named by mistake
+    with pytest.raises(TrajectoryError, match=f"it is not {kind}; choose another file"):
+        record(PlayedBoxes(), path, 2, plan(), resume=True)
+    # Then it is as it was
+    assert path.read_text() == "keep me\nlast line of my notes"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_a_recording_that_never_began_leaves_no_file_in_the_way(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RecordingError, match="episode 0 failed"):
+        record(BrokenBoxes(), tmp_path / name, 2, plan())
+    assert not any(tmp_path.iterdir())
+    record(PlayedBoxes(), tmp_path / name, 2, plan())
+
+
+def test_no_episodes_give_no_tasks_and_leave_those_that_are_there(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.jsonl.gz"
+    assert write_tasks(path, episodes(2)) > 0
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="no episodes to take tasks from"):
+        write_tasks(path, [])
+    assert path.read_bytes() == before
+
+
 class DyingBoxes(PlayedBoxes):
     """Boxes whose engine takes its process along, unless that is the test's."""
 
@@ -353,7 +383,7 @@ def test_a_failing_engine_is_named_with_its_episode(tmp_path: Path, processes: i
         record(BrokenBoxes(), tmp_path / "a.jsonl", 3, plan(), processes=processes)
 
 
-@pytest.mark.parametrize("players", [{}, {"a": 0}, {"a": -1, "b": 2}])
+@pytest.mark.parametrize("players", [{}, {"a": 0}, {"a": -1, "b": 2}, {"a": float("nan")}, {"a": float("inf")}])
 def test_a_mixture_has_a_share_above_zero(players: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="mixture"):
         plan(players=players)

@@ -45,6 +45,7 @@ def train(
         raise typer.BadParameter("--scratch starts from nothing, --warm-start from an agent; choose one")
     options = env_options(env_id, model, threshold, split, option)
     with session(as_json) as output:
+        from dreamgym_envs.agents.agent import CONFIG_FILE
         from dreamgym_envs.agents.checkpoint import Checkpoint
         from dreamgym_envs.agents.training import ALGORITHMS
         from dreamgym_envs.agents.training import train as run
@@ -54,7 +55,7 @@ def train(
         if algo not in ALGORITHMS:
             raise ValueError(f"no algorithm {algo!r}; there are: {', '.join(ALGORITHMS)}")
         begun = Checkpoint(out / "checkpoint").exists()
-        if begun and not resume:
+        if not resume and (begun or (out / CONFIG_FILE).exists()):
             raise FileExistsError(f"{out} holds an agent already; go on with --resume, or choose another --out")
         start: Path | CandidateAgent | None = warm_start
         if start is None and not scratch and not begun:

@@ -5,7 +5,7 @@ from typing import Any
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.envs.base import EpisodeEnv, as_domain, check_limit
 from dreamgym_envs.envs.episode import Episode
-from dreamgym_envs.envs.starts import check_options
+from dreamgym_envs.envs.starts import check_options, named_task
 
 REAL_OPTIONS = ("task_id",)
 """Reset options of a real environment."""
@@ -53,7 +53,7 @@ class RealEnv(EpisodeEnv):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode of the engine."""
         super().reset(seed=seed)
-        task_id = check_options(options, REAL_OPTIONS).get("task_id")
+        task_id = named_task(check_options(options, REAL_OPTIONS))
         self.episode.start(self.engine.reset(self.np_random, task_id), self.np_random)
         return self._seen()
 

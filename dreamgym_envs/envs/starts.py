@@ -64,9 +64,8 @@ class TaskPool:
                 )
             self.domain.schema.validate(task.initial)
             return task
-        if options.get("task_id") is not None:
-            return self.find(options["task_id"])
-        return self.draw(rng)
+        task_id = named_task(options)
+        return self.draw(rng) if task_id is None else self.find(task_id)
 
     @cached_property
     def _by_id(self) -> dict[str, Task]:
@@ -103,7 +102,7 @@ def check_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> Ma
     """Return the options of a reset, none as an empty mapping.
 
     Raises:
-        TypeError: The options are no mapping, or a task's id is no string.
+        TypeError: The options are no mapping.
         ValueError: There is an option that the environment does not know.
     """
     options = {} if options is None else options
@@ -112,9 +111,18 @@ def check_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> Ma
     for name in options:
         if name not in known:
             raise ValueError(f"no reset option {name!r}; there are: {', '.join(known)}")
+    return options
+
+
+def named_task(options: Mapping[str, Any]) -> str | None:
+    """Return the task's id that the options of one environment's reset name, if any.
+
+    Raises:
+        TypeError: It is no string.
+    """
     task_id = options.get("task_id")
     if task_id is not None and not isinstance(task_id, str):
         raise TypeError(
             f"options['task_id'] is a str, such as info['task_id'] of an earlier episode, not {task_id!r:.40}"
         )
-    return options
+    return task_id

@@ -6,6 +6,7 @@ they come in and, once all are there, put in order; the finished file is the sam
 """
 
 import json
+import math
 import multiprocessing
 import signal
 import time
@@ -53,7 +54,8 @@ class Plan:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.players or any(share < 0 for share in self.players.values()) or not sum(self.players.values()):
+        shares = self.players.values()
+        if any(share < 0 for share in shares) or not 0 < sum(shares) < math.inf:
             raise ValueError(
                 f"a mixture gives players shares above zero, such as expert=3,random=1; got {self.players}"
             )
