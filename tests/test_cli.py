@@ -129,6 +129,7 @@ def test_wrong_usage_is_exit_code_2_and_says_what_is_wrong(arguments: list[str],
         (["fidelity", "boxes", "--model", "nowhere"], "nowhere holds no experience model"),
         (["fit", "boxes", "--data", "nowhere.jsonl", "--out", "x"], "no trajectories at nowhere.jsonl"),
         (["train", DREAM, "--data", "nowhere.jsonl", "--out", "x"], "no trajectories at nowhere.jsonl"),
+        (["train", DREAM, "--algo", "dqn", "--out", "x"], "no algorithm 'dqn'; there are: maskable_ppo, ppo"),
         (["evaluate", REAL, "--agent", "nowhere", "--processes", "1"], "no agent 'nowhere'"),
         (["play", REAL, "--task", "none"], "no task 'none'"),
         (["record", "boxes", "--out", "x.jsonl", "--mix", "nobody=1"], "nobody"),
@@ -180,7 +181,7 @@ def test_help_is_quick() -> None:
 def test_mixtures_and_settings_are_read() -> None:
     assert mixture("expert=3, noisy=0.5,random") == {"expert": 3, "noisy": 0.5, "random": 1}
     assert settings(["split=valid", "count=3", "fast=true"]) == {"split": "valid", "count": 3, "fast": True}
-    for wrong in ("", "a=b", "a=-1", "a=0"):
+    for wrong in ("", "a=b", "a=-1", "a=0", "a=nan", "a=inf"):
         with pytest.raises(typer.BadParameter):
             mixture(wrong)
 
@@ -279,6 +280,16 @@ def test_an_agent_is_trained_in_the_dream_and_evaluated_for_real(
         assert found["episodes"] == 6 and low <= found["success"] <= high
     table = run("evaluate", REAL, "--agent", "random", "--episodes", "4", "--processes", "1")
     assert table.exit_code == 0 and "mean length" in table.stdout
+
+
+def test_what_was_interrupted_before_its_first_checkpoint_starts_from_a_clone_again(
+    episodes: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    small = ["--steps", "64", "--num-envs", "4", "--data", str(episodes), "--limit", "20", "--out", str(tmp_path)]
+    run_json("train", DREAM, "--model", str(checkpoint), *small, "--resume")
+    assert (tmp_path / "warm-start" / "agent.json").is_file()
+    again = run("train", DREAM, "--model", str(checkpoint), *small)
+    assert again.exit_code == 1 and "go on with --resume" in again.stderr and "cloning" not in again.stderr
 
 
 def test_it_is_a_module_too() -> None:
