@@ -33,7 +33,7 @@ $(INSTALLED): pyproject.toml constraints.txt Makefile
 		{ echo "Python 3.11 or later is needed, $(PYTHON) is older; run: make setup PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt \
-		--editable '.[fast,dev]' $(ENGINE_NEEDS)
+		--editable '.[fast,webshop,dev]' $(ENGINE_NEEDS)
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --no-deps $(ENGINES)
 	@touch $@
 

@@ -1,0 +1,131 @@
+"""The real shop behind the domain's contract: actions in, abstract states out."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from dreamgym_envs.core.types import State, Task
+from dreamgym_envs.domains.webshop import text
+from dreamgym_envs.domains.webshop.catalogue import Catalogue, load_catalogue, read_catalogue
+from dreamgym_envs.domains.webshop.generator import generate
+from dreamgym_envs.domains.webshop.goals import SPLITS, Goal, goals, split_of
+from dreamgym_envs.domains.webshop.search import SearchIndex
+from dreamgym_envs.domains.webshop.shop import Shop
+
+__all__ = ["WebShopEngine"]
+
+
+class WebShopEngine:
+    """WebShop in this process, one episode at a time; an `Engine` of domains/base.
+
+    Of a split's shop the goals are those of the split's products. Validation and test products are for sale only in
+    the shop of their own split, beside all the training products, so that no training episode ever shows one.
+
+    Args:
+        products: The original's product file; by default the generated catalogue.
+        attributes: The original's attribute file.
+        instructions: The original's file of human instructions.
+        split: "train", "valid" or "test".
+        count: Most goals; all of the split by default.
+
+    Raises:
+        ImportError: The extra "webshop" is not installed.
+        FileNotFoundError: A file is missing.
+        CatalogueError: A file cannot be read.
+        ValueError: There is no such split, it has no goals, or files are given without `products`.
+
+    Example:
+        >>> engine = WebShopEngine(split="test")                        # doctest: +SKIP
+        >>> task = engine.reset(np.random.default_rng(0))               # doctest: +SKIP
+        >>> state, reward, terminated = engine.step("search[red shirt]") # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        products: str | Path | None = None,
+        attributes: str | Path | None = None,
+        instructions: str | Path | None = None,
+        split: str = "test",
+        count: int | None = None,
+    ) -> None:
+        if split not in SPLITS:
+            raise ValueError(f"no split {split!r}; there are: {', '.join(SPLITS)}")
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise ValueError(f"count is {count!r}; expected at least 1 goal, or None for all of the split")
+        if products is None and (attributes is not None or instructions is not None):
+            raise ValueError("attributes or instructions without products; give products= as well, or none of them")
+        files = tuple(None if path is None else str(path) for path in (products, attributes, instructions))
+        shelf, index, found = _shelf(files, split)
+        self._goals = {f"{split}-{goal.id}": goal for goal in found[:count]}
+        if not self._goals:
+            raise ValueError(
+                f"no goals in the split {split!r}: none of its products has an instruction with attributes; "
+                "give instructions= (items_human_ins.json) or attributes= with instructions (items_ins_v2.json)"
+            )
+        self.task_ids: Sequence[str] = tuple(self._goals)
+        self.shop = Shop(shelf, index)
+        self._state: State | None = None
+
+    def reset(self, rng: np.random.Generator, task_id: str | None = None) -> Task:
+        """Start an episode for the given goal, or for one drawn with `rng`.
+
+        Raises:
+            ValueError: There is no such goal.
+        """
+        if task_id is None:
+            task_id = self.task_ids[int(rng.integers(len(self.task_ids)))]
+        goal = self.goal(task_id)
+        self._state = text.initial_state(self.shop.enter(goal))
+        return Task(
+            id=task_id,
+            instruction=goal.instruction,
+            initial=self._state,
+            family=goal.kind,
+            metadata={
+                "asin": goal.product.asin,
+                "attributes": goal.attributes,
+                "options": goal.options,
+                "price_upper": goal.price_upper,
+            },
+        )
+
+    def step(self, action: str) -> tuple[State, float, bool]:
+        """Take an action; return the next state, the reward of a purchase (else 0), and whether the episode is over."""
+        if self._state is None:
+            raise RuntimeError("no episode is running; call reset first")
+        outcome = self.shop.act(action)
+        state = text.observe(self._state, action, outcome.page)
+        self._state = None if outcome.done else state
+        return state, outcome.reward.total if outcome.reward is not None else 0.0, outcome.done
+
+    def goal(self, task_id: str) -> Goal:
+        """Return the goal behind a task; for players that know better than the agent, and for measuring.
+
+        Raises:
+            ValueError: There is no such goal.
+        """
+        if task_id not in self._goals:
+            raise ValueError(f"no goal {task_id!r}; there are {len(self.task_ids)}, the first is {self.task_ids[0]!r}")
+        return self._goals[task_id]
+
+    def close(self) -> None:
+        """End the episode; products and index stay for the process's other shops."""
+        self._state = None
+
+
+@lru_cache(maxsize=2)
+def _catalogue(files: tuple[str | None, ...]) -> Catalogue:
+    products, attributes, instructions = files
+    if products is None:
+        return read_catalogue(*generate())
+    return load_catalogue(products, attributes, instructions)
+
+
+@lru_cache(maxsize=4)
+def _shelf(files: tuple[str | None, ...], split: str) -> tuple[Catalogue, SearchIndex, list[Goal]]:
+    """Return what is for sale in a split's shop, the index of it, and the split's goals: read once a process."""
+    catalogue = _catalogue(files)
+    sold = Catalogue(product for product in catalogue if split_of(product.asin) in (SPLITS[0], split))
+    return sold, SearchIndex(sold), [goal for goal in goals(catalogue) if split_of(goal.product.asin) == split]
