@@ -19,6 +19,7 @@ from dreamgym_envs.experience.generation import draw
 from dreamgym_envs.experience.local import LocalModel
 from dreamgym_envs.experience.model import ExperienceModel, Prediction, Query
 from dreamgym_envs.experience.muon import orthogonalised
+from dreamgym_envs.experience.resumption import Unfinished
 from dreamgym_envs.experience.training import FitConfig, batch_loss, fit
 from tests.toy import Boxes, episodes
 
@@ -150,6 +151,28 @@ def test_an_interrupted_fit_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     # Then both end with the same weights
     first, second = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
     assert first == second
+
+
+def test_a_fit_goes_on_only_from_a_run_of_its_own(tmp_path: Path) -> None:
+    config = FitConfig(**{**CONFIG.__dict__, "steps": 2})
+    (tmp_path / "training.pt").write_bytes(b"not a state")
+    with pytest.raises(ValueError, match="holds no state of a fit; delete it"):
+        fit(Boxes(), episodes(20), tmp_path, config, resume=True, quiet=True)
+    # Given the state of a longer run
+    model = torch.nn.Linear(2, 2)
+    optimiser = torch.optim.SGD(model.parameters(), 0.1)
+    Unfinished(tmp_path, {"steps": 3}).save(model, [optimiser], 1, 0, 4)
+    assert Unfinished(tmp_path, {"steps": 3}).load(model, [optimiser]) == (1, 0, 4)
+    with pytest.raises(ValueError, match=r"is of a fit with steps=3, this one has steps=2"):
+        Unfinished(tmp_path, {"steps": 2}).load(model, [optimiser])
+
+
+def test_a_fit_overwrites_no_checkpoint(checkpoint: Path) -> None:
+    before = (checkpoint / "model.safetensors").read_bytes()
+    for resume in (False, True):
+        with pytest.raises(FileExistsError, match="holds a checkpoint already"):
+            fit(Boxes(), episodes(20), checkpoint, CONFIG, resume=resume, quiet=True)
+    assert (checkpoint / "model.safetensors").read_bytes() == before
 
 
 def test_a_pretrained_language_model_can_be_the_base(checkpoint: Path, tmp_path: Path) -> None:

@@ -36,8 +36,10 @@ class LocalModel:
     def __init__(
         self, codec: Codec, decoder: Decoder, *, threads: int | None = None, cache: int = 0, threshold: float = 0.0
     ) -> None:
-        if not 0.0 <= threshold <= 1.0:
-            raise ValueError(f"threshold must be a probability in [0, 1], got {threshold}")
+        if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
+            raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, or None for one a core, got {threads}")
         self.codec = codec
         self.decoder = decoder
         self.threshold = threshold
@@ -79,8 +81,11 @@ class LocalModel:
             )
         try:
             codec = Codec.load(directory, domain)
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{directory / CODEC_FILE} cannot be read: {error}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{directory / CODEC_FILE} cannot be read as a codec of {domain.name}: {error}. "
+                f"Fit one with `dreamgym fit {domain.name}`."
+            ) from error
         decoder = load_decoder(directory, backend=backend)
         if decoder.vocabulary_size < codec.vocabulary.size:
             raise CheckpointError(

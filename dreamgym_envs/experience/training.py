@@ -5,8 +5,8 @@ interrupted goes on where its last checkpoint left it.
 """
 
 import gc
+import hashlib
 import math
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,12 +24,12 @@ from dreamgym_envs.core.types import Trajectory
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.experience.checkpoint import card, from_pretrained, from_scratch, save
 from dreamgym_envs.experience.choices import GrammarTables
+from dreamgym_envs.experience.codec import FILE as CODEC_FILE
 from dreamgym_envs.experience.codec import Codec
 from dreamgym_envs.experience.dataset import Encoded, balanced, batches, dataset, encode
 from dreamgym_envs.experience.muon import Muon
+from dreamgym_envs.experience.resumption import Unfinished
 from dreamgym_envs.experience.tables import fit_tables
-
-PROGRESS_FILE = "training.pt"
 
 MIXED = 4
 """Batches of different lengths in an optimiser step. Examples of one length are much alike, down to the verdict: alone,
@@ -113,11 +113,14 @@ def fit(
         Numbers of the run: examples, skipped, parameters, steps, loss, seconds.
 
     Raises:
-        ValueError: There is nothing to learn from.
+        ValueError: There is nothing to learn from, or the interrupted run is another one.
+        FileExistsError: `out` holds a checkpoint already.
     """
     config = config or FitConfig()
     console = Console(stderr=True, quiet=quiet)
     out = Path(out)
+    if (out / CODEC_FILE).exists():
+        raise FileExistsError(f"{out} holds a checkpoint already; choose another --out, or delete it first")
     out.mkdir(parents=True, exist_ok=True)
     if config.threads:
         torch.set_num_threads(config.threads)
@@ -161,7 +164,8 @@ def fit(
         f"{vocabulary.size} tokens known, {sum(p.numel() for p in model.parameters()):,} parameters"
     )
     started = time.time()
-    loss = _train(model, encoded, copies, config, out, resume, console, quiet)
+    known = hashlib.sha256("\n".join(symbols).encode()).hexdigest()
+    loss = _train(model, encoded, copies, config, known, out, resume, console, quiet)
     result = {
         "domain": domain.name,
         "episodes": len(trajectories),
@@ -176,7 +180,6 @@ def fit(
     }
     save(model, codec, out)
     card(out, domain, asdict(config), result, command)
-    (out / PROGRESS_FILE).unlink(missing_ok=True)
     return result
 
 
@@ -185,6 +188,7 @@ def _train(
     encoded: Sequence[Encoded],
     copies: Sequence[int],
     config: FitConfig,
+    symbols: str,
     out: Path,
     resume: bool,
     console: Console,
@@ -202,13 +206,10 @@ def _train(
     ]
     peaks = [config.matrix_lr, config.lr]
     step, epoch, place = 0, 0, 0
-    saved = out / PROGRESS_FILE
-    if resume and saved.is_file():
-        progress = torch.load(saved, weights_only=True)
-        model.load_state_dict(progress["model"])
-        for optimiser, state in zip(optimisers, progress["optimisers"], strict=True):
-            optimiser.load_state_dict(state)
-        step, epoch, place = progress["step"], progress["epoch"], progress["place"]
+    run = {name: value for name, value in asdict(config).items() if name not in ("threads", "save_every")}
+    unfinished = Unfinished(out, {**run, "examples": len(encoded), "symbols": symbols})
+    if resume and (begun := unfinished.load(model, optimisers)):
+        step, epoch, place = begun
         console.print(f"resuming at step {step}")
     order = batches(encoded, copies, config.tokens // MIXED, config.seed + epoch)
     precision = fastest_precision(model, encoded, order[0], device)
@@ -244,17 +245,10 @@ def _train(
             if step % 200 == 0:
                 console.log(f"step {step} epoch {epoch + 1} loss {sum(recent) / len(recent):.4f}")
             if time.time() - last_save > config.save_every:
-                state = {
-                    "model": model.state_dict(),
-                    "optimisers": [optimiser.state_dict() for optimiser in optimisers],
-                    "step": step,
-                    "epoch": epoch,
-                    "place": place,
-                }
-                torch.save(state, saved.with_suffix(".tmp"))
-                os.replace(saved.with_suffix(".tmp"), saved)
+                unfinished.save(model, optimisers, step, epoch, place)
                 last_save = time.time()
     gc.unfreeze()
+    unfinished.done()
     model.to("cpu").eval()
     return sum(recent) / max(1, len(recent))
 

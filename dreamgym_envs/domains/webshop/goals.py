@@ -2,13 +2,14 @@
 
 As in the original, goals come from the human instructions if a catalogue has any, else from the attribute file's
 instructions, one goal for each choice of options. A price limit is drawn for each: the larger of two of the four next
-multiples of ten above the product's price. Here the goal's id is the seed, so that a goal is the same in every shop.
+multiples of ten above the product's price. Here the goal's id is the seed, so that a goal is the same in every shop;
+and all goals are equally likely, where the original draws those of the attribute file by how rare their attributes are.
 """
 
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
 from zlib import crc32
 
 from dreamgym_envs.domains.webshop.catalogue import Catalogue, Instruction, Product
@@ -19,9 +20,6 @@ SPLITS = ("train", "valid", "test")
 
 NO_LIMIT = 1_000_000.0
 """Price limit of a goal whose product costs too much for one to be drawn (980 dollars or more)."""
-
-MOST_CHOICES = 64
-"""Most goals of the attribute file's instruction for one product; the original takes all, which can be thousands."""
 
 _LIMITS = tuple(10.0 * step for step in range(1, 100))
 
@@ -85,7 +83,7 @@ def _choice_goals(item: Product) -> Iterator[Goal]:
         return
     names = tuple(sorted(item.options))
     choices = product(*(item.options[name] for name in names))
-    for number, values in enumerate(islice(choices, MOST_CHOICES)):
+    for number, values in enumerate(choices):
         wanted = ", and ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
         text = f"{item.template.text} with {wanted}" if wanted else item.template.text
         yield _goal(item, number, Instruction(text, item.template.attributes), values, names)

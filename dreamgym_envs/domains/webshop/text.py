@@ -191,7 +191,7 @@ def _on_item(public: Mapping[str, JSON], command: Action, page: Page) -> dict[st
 
 
 def _merged(instruction: str, item: Mapping[str, JSON], text: str) -> dict[str, Any]:
-    """Return an item's attributes with those that a text bears out, in the instruction's order."""
+    """Return an item's attributes with what else of the instruction a text bears out, new ones last."""
     known = item["attributes"]
     new = tuple(words for words in evidence(instruction, text) if words not in known)
     return {"attributes": (*known, *new)} if new else {}
