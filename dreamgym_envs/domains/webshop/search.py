@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dreamgym_envs.domains.webshop.catalogue import Product
 from dreamgym_envs.domains.webshop.words import word_set
@@ -52,6 +53,7 @@ class SearchIndex:
         self._ids: dict[str, int] = {}
         self._stems: dict[str, int | None] = {}
         documents = [self._tokens(document(product), grow=True) for product in products]
+        self._count = len(documents)
         self._bm25 = BM25(method="lucene", k1=0.9, b=0.4)
         self._bm25.index((documents, self._ids), create_empty_token=False, show_progress=False)
         self._search = lru_cache(maxsize=4096)(self._find)
@@ -63,11 +65,16 @@ class SearchIndex:
         """
         return self._search(keywords)
 
-    def _find(self, keywords: str) -> tuple[int, ...]:
+    def scores(self, keywords: str) -> NDArray[np.float32]:
+        """Return the score of every product, 0 for those that have none of the words."""
         tokens = self._tokens(keywords, grow=False)
         if not tokens:
-            return ()
-        scores = self._bm25.get_scores(tokens)
+            return np.zeros(self._count, np.float32)
+        scores: NDArray[np.float32] = self._bm25.get_scores(tokens)
+        return scores
+
+    def _find(self, keywords: str) -> tuple[int, ...]:
+        scores = self.scores(keywords)
         found = np.flatnonzero(scores > 0)
         if len(found) > HITS:
             least = np.partition(scores[found], -HITS)[-HITS]
