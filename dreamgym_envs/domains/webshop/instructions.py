@@ -15,6 +15,7 @@ __all__ = ["evidence", "kind", "phrases", "price_limit", "queries", "without_pri
 MOST_QUERIES = 8
 
 _PRICE = re.compile(r",? and price lower than ([\d.]+) dollars\W*$")
+_BRACKETS = re.compile(r"[\[\]]")
 _LEAD = re.compile(
     r"^(?:hi|hello|please|,|\s)*"
     r"(?:(?:i am|i'm|im) (?:looking|searching|shopping|trying) (?:for|to (?:find|buy|get))"
@@ -42,8 +43,8 @@ def price_limit(instruction: str) -> float | None:
 
 
 def without_price(instruction: str) -> str:
-    """Return an instruction without its price limit, lower case."""
-    return _PRICE.sub("", instruction.lower()).strip(" .,")
+    """Return an instruction without its price limit, lower case, and without brackets, which no action can hold."""
+    return " ".join(_BRACKETS.sub(" ", _PRICE.sub("", instruction.lower())).split()).strip(" .,")
 
 
 @lru_cache(maxsize=8192)
@@ -79,11 +80,11 @@ def queries(instruction: str) -> tuple[str, ...]:
     the whole instruction; but from the instruction's words, where the baseline took kind and requirements from the
     hidden goal.
     """
-    what, whole = kind(instruction), without_price(instruction)
-    found = [what, " ".join(_cut(instruction)[0]), " ".join(phrases(instruction))]
-    found += [f"{piece} {what}" for piece in phrases(instruction) if piece != what]
+    what, pieces, whole = kind(instruction), phrases(instruction), without_price(instruction)
+    found = [what, " ".join(_cut(instruction)[0]), " ".join(pieces)]
+    found += [f"{piece} {what}" for piece in pieces if piece != what]
     found = [query for query in dict.fromkeys(found) if query and query != whole]
-    return (*found[: MOST_QUERIES - 1], whole)
+    return (*found[: MOST_QUERIES - 1], whole) if whole else ()
 
 
 def evidence(instruction: str, text: str) -> tuple[str, ...]:
