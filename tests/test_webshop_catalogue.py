@@ -1,23 +1,17 @@
 """WebShop's products: reading the original's files, goals and their price limits, and the generated catalogue."""
 
-import gzip
-import json
 import time
 
 import pytest
 
 from dreamgym_envs.core.text import CHARSET
-from dreamgym_envs.domains.webshop.catalogue import (
-    DEFAULT_PRICE,
-    NO_ATTRIBUTES,
-    CatalogueError,
-    load_catalogue,
-    read_catalogue,
-)
+from dreamgym_envs.domains.webshop.catalogue import read_catalogue
 from dreamgym_envs.domains.webshop.generator import generate
-from dreamgym_envs.domains.webshop.goals import NO_LIMIT, SPLITS, goals, split_of
+from dreamgym_envs.domains.webshop.goals import NO_LIMIT, SPLITS, split_of
+from dreamgym_envs.domains.webshop.products import NO_ATTRIBUTES
+from dreamgym_envs.domains.webshop.records import DEFAULT_PRICE, CatalogueError
 from dreamgym_envs.domains.webshop.reward import reward
-from tests.webshop import INSTRUCTION, SHIRT, catalogue, record
+from tests.webshop import INSTRUCTION, SHIRT, catalogue, goals, record
 
 
 def only(**fields):
@@ -89,7 +83,7 @@ def test_reviews_make_the_rating():
     ("fields", "where"),
     [
         ({"asin": 7}, r"product 0, field 'asin': expected a string, found 7"),
-        ({"name": None}, r"product 0 \(B000000001\), field 'name': expected a string, found None"),
+        ({"name": None}, r"product 0 \(B000000002\), field 'name': expected a string, found None"),
         ({"query": 3}, r"'query'"),
         ({"category": []}, r"'category'"),
         ({"product_category": None}, r"'product_category'"),
@@ -120,7 +114,7 @@ def test_a_missing_field_is_named():
 @pytest.mark.parametrize(
     ("attributes", "instructions", "where"),
     [
-        ({SHIRT: []}, {}, r"attributes of product 0 \(B000000001\): expected an object"),
+        ({SHIRT: []}, {}, r"attributes of product 0 \(B000000002\): expected an object"),
         ({SHIRT: {"attributes": 3}}, {}, r"attributes of product 0 .*'attributes'"),
         ({SHIRT: {"instruction": "find", "instruction_attributes": None}}, {}, r"'instruction_attributes'"),
         ({}, {SHIRT: "find"}, r"instructions of product 0 .*: expected a list"),
@@ -131,39 +125,6 @@ def test_a_missing_field_is_named():
 def test_malformed_attributes_and_instructions_are_named(attributes, instructions, where):
     with pytest.raises(CatalogueError, match=where):
         read_catalogue([record()], attributes, instructions)
-
-
-@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
-def test_files_are_read_as_the_original_ships_them(tmp_path, suffix):
-    products, attributes, instructions = generate(count=60)
-    paths = []
-    for name, data in (("items", products), ("attributes", attributes), ("human", instructions)):
-        path = tmp_path / f"{name}{suffix}"
-        text = json.dumps(data).encode()
-        path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
-        paths.append(path)
-    assert list(load_catalogue(*paths)) == list(read_catalogue(products, attributes, instructions))
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("items.json", b"[{", "items.json: no JSON"),
-        ("items.json", b"{}", "items.json: expected a list of products, found {}"),
-        ("items.json.gz", b"[]", "no JSON"),
-        ("items.json", b"[3]", "product 0: expected an object, found 3"),
-    ],
-)
-def test_a_file_that_is_something_else_is_named(tmp_path, name, content, message):
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(CatalogueError, match=message):
-        load_catalogue(path)
-
-
-def test_a_missing_file_is_reported(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_catalogue(tmp_path / "items.json")
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import pytest
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.domains.base import Engine
 from dreamgym_envs.domains.webshop import grammar
-from dreamgym_envs.domains.webshop.catalogue import CatalogueError
 from dreamgym_envs.domains.webshop.generator import generate
 from dreamgym_envs.domains.webshop.goals import SPLITS, split_of
 from dreamgym_envs.domains.webshop.real import WebShopEngine
+from dreamgym_envs.domains.webshop.records import CatalogueError
 
 SCHEMA = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "webshop.json")
 

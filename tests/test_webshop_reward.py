@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dreamgym_envs.domains.webshop.catalogue import Product, read_catalogue
+from dreamgym_envs.domains.webshop.catalogue import read_catalogue
 from dreamgym_envs.domains.webshop.colours import COLOURS, normalise
-from dreamgym_envs.domains.webshop.goals import NO_LIMIT, Goal, goals
+from dreamgym_envs.domains.webshop.goals import NO_LIMIT, Goal
 from dreamgym_envs.domains.webshop.nouns import nouns
+from dreamgym_envs.domains.webshop.products import Product
 from dreamgym_envs.domains.webshop.reward import (
     Reward,
     attribute_met,
@@ -17,7 +18,7 @@ from dreamgym_envs.domains.webshop.reward import (
     title_score,
     type_factor,
 )
-from tests.webshop import SHIRT, record
+from tests.webshop import SHIRT, goals, record
 
 
 def product(**fields) -> Product:

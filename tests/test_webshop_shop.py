@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 
 from dreamgym_envs.domains.webshop import grammar
 from dreamgym_envs.domains.webshop.catalogue import read_catalogue
-from dreamgym_envs.domains.webshop.goals import goals
 from dreamgym_envs.domains.webshop.real import WebShopEngine
-from dreamgym_envs.domains.webshop.search import HITS, SearchIndex, document
+from dreamgym_envs.domains.webshop.search import HITS, document
 from dreamgym_envs.domains.webshop.shop import PAGE_SIZE, Shop
-from tests.webshop import MUG, SHIRT, open_shop, record
+from tests.webshop import MUG, SHIRT, goals, open_shop, record
 
 # --- search -----------------------------------------------------------------------------------------------------------
 
 
-def index_of(*titles: str, **fields) -> SearchIndex:
+def index_of(*titles: str, **fields):
     records = [
         record(
             f"B00000000{i}",
@@ -30,7 +29,7 @@ def index_of(*titles: str, **fields) -> SearchIndex:
         )
         for i, title in enumerate(titles)
     ]
-    return SearchIndex(read_catalogue(records))
+    return read_catalogue(records).search_index
 
 
 def test_what_has_more_of_the_words_and_is_shorter_comes_first():
@@ -58,7 +57,7 @@ def test_words_that_no_product_has_find_nothing(keywords):
 
 def test_no_more_than_fifty_are_found_and_they_are_the_best():
     index = index_of("red mug", *(["mug"] * 4))
-    many = SearchIndex(read_catalogue([record(f"B0000{i:05}", name="mug " * (1 + i % 2)) for i in range(200)]))
+    many = read_catalogue([record(f"B0000{i:05}", name="mug " * (1 + i % 2)) for i in range(200)]).search_index
     assert len(many.search("mug")) == HITS
     assert all(i % 2 == 1 for i in many.search("mug"))
     assert index.search("red")[0] == 0
@@ -207,7 +206,7 @@ def test_reviews_are_shown_with_title_stars_and_text():
     reviews = [{"title": "Good", "score": 5, "body": "Yes."}]
     instruction = {SHIRT: [{"instruction": "find", "instruction_attributes": ["a"]}]}
     products = read_catalogue([record(reviews=reviews)], {}, instruction)
-    shop = Shop(products, SearchIndex(products))
+    shop = Shop(products)
     shop.enter(goals(products)[0])
     assert walk(shop, *OPEN_SHIRT, "click[reviews]").lines == ('"Good"', "5", "Yes.")
     assert walk(shop, "click[< prev]").rating == "5.0"
@@ -226,7 +225,7 @@ def test_a_value_that_two_options_share_counts_for_the_later_one():
     instruction = {SHIRT: [{"instruction": "find", "instruction_attributes": ["a"]}]}
     options = {"Top": [{"value": "red"}], "Bottom": [{"value": "red"}]}
     products = read_catalogue([record(customization_options=options)], {}, instruction)
-    shop = Shop(products, SearchIndex(products))
+    shop = Shop(products)
     shop.enter(goals(products)[0])
     walk(shop, *OPEN_SHIRT, "click[red]")
     assert shop.chosen == {"bottom": "red"}

@@ -3,12 +3,11 @@
 from typing import Any
 
 from dreamgym_envs.domains.webshop.catalogue import Catalogue, read_catalogue
-from dreamgym_envs.domains.webshop.goals import Goal, goals
-from dreamgym_envs.domains.webshop.search import SearchIndex
+from dreamgym_envs.domains.webshop.goals import Goal, goals_of, split_of
 from dreamgym_envs.domains.webshop.shop import Shop
 
 
-def record(asin: str = "B000000001", **fields: Any) -> dict[str, Any]:
+def record(asin: str = "B000000002", **fields: Any) -> dict[str, Any]:
     """Return a product in the original's format; fields replace the defaults."""
     return {
         "asin": asin,
@@ -28,7 +27,7 @@ def record(asin: str = "B000000001", **fields: Any) -> dict[str, Any]:
     }
 
 
-SHIRT, MUG = "B000000001", "B0000000M0"
+SHIRT, MUG = "B000000002", "B0000000M1"
 INSTRUCTION = "i need a men's dress shirt with machine wash, in black, size small"
 
 
@@ -46,7 +45,8 @@ def catalogue() -> Catalogue:
             customization_options={},
         )
     )
-    records += [record(f"B0000001{i:02}", name=f"Halden Shirt {i}", customization_options=None) for i in range(24)]
+    others = [asin for asin in (f"B0000001{i:02}" for i in range(100)) if split_of(asin) == "train"]
+    records += [record(asin, name=f"Halden Shirt {asin}", customization_options=None) for asin in others[:24]]
     attributes = {SHIRT: {"attributes": ["machine wash", "slim fit"]}}
     instructions = {
         SHIRT: [
@@ -63,4 +63,9 @@ def catalogue() -> Catalogue:
 def open_shop() -> tuple[Shop, Goal]:
     """Return a shop that sells the small catalogue, and its goal."""
     products = catalogue()
-    return Shop(products, SearchIndex(products)), goals(products)[0]
+    return Shop(products), goals(products)[0]
+
+
+def goals(products: Catalogue) -> list[Goal]:
+    """Return all goals of a catalogue."""
+    return [goal for product in products for goal in goals_of(product, products.human)]

@@ -12,8 +12,8 @@ template ("Find me ... with color: ..., and size: ..."). Some name attributes al
 import random
 from typing import Any
 
-from dreamgym_envs.domains.webshop.catalogue import BELOW
 from dreamgym_envs.domains.webshop.departments import Department, Kind, departments
+from dreamgym_envs.domains.webshop.products import BELOW
 from dreamgym_envs.domains.webshop.words import word_list
 
 __all__ = ["PRODUCTS", "generate"]

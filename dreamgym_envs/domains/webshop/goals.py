@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import product
 from zlib import crc32
 
-from dreamgym_envs.domains.webshop.catalogue import Catalogue, Instruction, Product
+from dreamgym_envs.domains.webshop.products import Instruction, Product
 
-__all__ = ["NO_LIMIT", "SPLITS", "Goal", "goals", "split_of"]
+__all__ = ["NO_LIMIT", "SPLITS", "Goal", "goals_of", "split_of"]
 
 SPLITS = ("train", "valid", "test")
 
@@ -66,10 +66,14 @@ def split_of(asin: str) -> str:
     return SPLITS[0] if place < 8 else SPLITS[place - 7]
 
 
-def goals(catalogue: Catalogue) -> list[Goal]:
-    """Return all goals of a catalogue, in the products' order."""
-    human = any(item.instructions for item in catalogue)
-    return [goal for item in catalogue for goal in (_human_goals(item) if human else _choice_goals(item))]
+def goals_of(item: Product, human: bool) -> Iterator[Goal]:
+    """Yield a product's goals.
+
+    Args:
+        item: The product.
+        human: Whether goals come from human instructions, else from the attribute file: one for each choice of options.
+    """
+    return _human_goals(item) if human else _choice_goals(item)
 
 
 def _human_goals(item: Product) -> Iterator[Goal]:
@@ -78,7 +82,6 @@ def _human_goals(item: Product) -> Iterator[Goal]:
 
 
 def _choice_goals(item: Product) -> Iterator[Goal]:
-    """Yield a goal for each choice of options, named in the instruction."""
     if item.template is None:
         return
     names = tuple(sorted(item.options))

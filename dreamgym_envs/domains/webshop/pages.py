@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from dreamgym_envs.domains.webshop.catalogue import clean
+from dreamgym_envs.domains.webshop.records import clean
 from dreamgym_envs.domains.webshop.words import word_set
 
 __all__ = ["OPTION_NAMES", "SUB_PAGES", "Listing", "Page", "read", "render"]

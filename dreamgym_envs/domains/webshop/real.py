@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from dreamgym_envs.core.types import State, Task
 from dreamgym_envs.domains.webshop import text
-from dreamgym_envs.domains.webshop.catalogue import Catalogue, load_catalogue, read_catalogue
+from dreamgym_envs.domains.webshop.catalogue import Shelf, read_catalogue
 from dreamgym_envs.domains.webshop.generator import generate
-from dreamgym_envs.domains.webshop.goals import SPLITS, Goal, goals, split_of
-from dreamgym_envs.domains.webshop.search import SearchIndex
+from dreamgym_envs.domains.webshop.goals import SPLITS, Goal, goals_of
 from dreamgym_envs.domains.webshop.shop import Shop
+from dreamgym_envs.domains.webshop.store import open_store
 
 __all__ = ["WebShopEngine"]
 
@@ -23,10 +24,13 @@ class WebShopEngine:
     Of a split's shop the goals are those of the split's products. Validation and test products are for sale only in
     the shop of their own split, beside all the training products, so that no training episode ever shows one.
 
+    Files of the original are read once and indexed on disk (`store.open_store`); later engines open that.
+
     Args:
         products: The original's product file; by default the generated catalogue.
         attributes: The original's attribute file.
         instructions: The original's file of human instructions.
+        store: Folder for what was read of the files; by default beside the product file.
         split: "train", "valid" or "test".
         count: Most goals; all of the split by default.
 
@@ -34,6 +38,7 @@ class WebShopEngine:
         ImportError: The extra "webshop" is not installed.
         FileNotFoundError: A file is missing.
         CatalogueError: A file cannot be read.
+        OSError: The store cannot be written.
         ValueError: There is no such split, it has no goals, or files are given without `products`.
 
     Example:
@@ -47,6 +52,7 @@ class WebShopEngine:
         products: str | Path | None = None,
         attributes: str | Path | None = None,
         instructions: str | Path | None = None,
+        store: str | Path | None = None,
         split: str = "test",
         count: int | None = None,
     ) -> None:
@@ -56,16 +62,17 @@ class WebShopEngine:
             raise ValueError(f"count is {count!r}; expected at least 1 goal, or None for all of the split")
         if products is None and (attributes is not None or instructions is not None):
             raise ValueError("attributes or instructions without products; give products= as well, or none of them")
-        files = tuple(None if path is None else str(path) for path in (products, attributes, instructions))
-        shelf, index, found = _shelf(files, split)
-        self._goals = {f"{split}-{goal.id}": goal for goal in found[:count]}
-        if not self._goals:
+        files = (products, attributes, instructions, store)
+        self._shelf = _shelf(*(None if path is None else Path(path) for path in files))
+        self._split = split
+        self.task_ids: Sequence[str] = tuple(f"{split}-{goal}" for goal in self._shelf.goal_ids(split)[:count])
+        if not self.task_ids:
             raise ValueError(
                 f"no goals in the split {split!r}: none of its products has an instruction with attributes; "
                 "give instructions= (items_human_ins.json) or attributes= with instructions (items_ins_v2.json)"
             )
-        self.task_ids: Sequence[str] = tuple(self._goals)
-        self.shop = Shop(shelf, index)
+        self._known = frozenset(self.task_ids)
+        self.shop = Shop(self._shelf, split)
         self._state: State | None = None
 
     def reset(self, rng: np.random.Generator, task_id: str | None = None) -> Task:
@@ -106,26 +113,20 @@ class WebShopEngine:
         Raises:
             ValueError: There is no such goal.
         """
-        if task_id not in self._goals:
+        if task_id not in self._known:
             raise ValueError(f"no goal {task_id!r}; there are {len(self.task_ids)}, the first is {self.task_ids[0]!r}")
-        return self._goals[task_id]
+        identity = task_id.removeprefix(f"{self._split}-")
+        asin, _, number = identity.rpartition("-")
+        return next(islice(goals_of(self._shelf.find(asin), self._shelf.human), int(number), None))
 
     def close(self) -> None:
         """End the episode; products and index stay for the process's other shops."""
         self._state = None
 
 
-@lru_cache(maxsize=2)
-def _catalogue(files: tuple[str | None, ...]) -> Catalogue:
-    products, attributes, instructions = files
+@lru_cache(maxsize=4)
+def _shelf(products: Path | None, attributes: Path | None, instructions: Path | None, store: Path | None) -> Shelf:
+    """Return the catalogue of some files, or the generated one: once a process, for all its engines."""
     if products is None:
         return read_catalogue(*generate())
-    return load_catalogue(products, attributes, instructions)
-
-
-@lru_cache(maxsize=4)
-def _shelf(files: tuple[str | None, ...], split: str) -> tuple[Catalogue, SearchIndex, list[Goal]]:
-    """Return what is for sale in a split's shop, the index of it, and the split's goals: read once a process."""
-    catalogue = _catalogue(files)
-    sold = Catalogue(product for product in catalogue if split_of(product.asin) in (SPLITS[0], split))
-    return sold, SearchIndex(sold), [goal for goal in goals(catalogue) if split_of(goal.product.asin) == split]
+    return open_store(products, attributes, instructions, store)

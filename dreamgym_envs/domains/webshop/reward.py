@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dreamgym_envs.domains.webshop.catalogue import BELOW, Product
 from dreamgym_envs.domains.webshop.colours import COLOURS, normalise
 from dreamgym_envs.domains.webshop.goals import Goal
 from dreamgym_envs.domains.webshop.nouns import nouns
+from dreamgym_envs.domains.webshop.products import BELOW, Product
 
 try:
     from rapidfuzz import fuzz

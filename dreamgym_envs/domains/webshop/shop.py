@@ -8,17 +8,16 @@ episode and is the only thing that is rewarded.
 Left out: the searches "<r>", "<a>", "<c>" and "<q>", with which the original's authors looked at their data.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from dreamgym_envs.domains.base import Action
-from dreamgym_envs.domains.webshop.catalogue import Product
-from dreamgym_envs.domains.webshop.goals import Goal
+from dreamgym_envs.domains.webshop.catalogue import Shelf
+from dreamgym_envs.domains.webshop.goals import SPLITS, Goal
 from dreamgym_envs.domains.webshop.grammar import parse
 from dreamgym_envs.domains.webshop.pages import SUB_PAGES, Listing, Page
+from dreamgym_envs.domains.webshop.products import Product
 from dreamgym_envs.domains.webshop.reward import Reward, reward
-from dreamgym_envs.domains.webshop.search import SearchIndex
 
 __all__ = ["PAGE_SIZE", "Outcome", "Shop"]
 
@@ -48,21 +47,22 @@ class Shop:
     """A shop with one customer.
 
     Args:
-        products: What it sells.
-        index: For its search; hits are positions in `products`.
+        products: The catalogue.
+        split: Of this split and of training it sells the products; those held out for others are not found.
 
     Example:
-        >>> shop = Shop(products, SearchIndex(products))   # doctest: +SKIP
+        >>> shop = Shop(read_catalogue(*generate()), "test")   # doctest: +SKIP
         >>> shop.enter(goal).kind                          # doctest: +SKIP
         'search'
         >>> shop.act("search[red shirt]").page.total       # doctest: +SKIP
         50
     """
 
-    def __init__(self, products: Sequence[Product], index: SearchIndex) -> None:
+    def __init__(self, products: Shelf, split: str = SPLITS[0]) -> None:
         self._products = products
-        self._index = index
-        self._position = {product.asin.lower(): i for i, product in enumerate(products)}
+        index, sold = products.search_index, products.sold(split)
+        # Many searches of an agent in training are the same, and so are the items that it sees.
+        self._search = lru_cache(maxsize=1 << 12)(lambda keywords: index.search(keywords, sold))
         self._listing = lru_cache(maxsize=1 << 14)(lambda i: _listing(products[i]))
         self._goal: Goal | None = None
 
@@ -70,6 +70,7 @@ class Shop:
         """Start an episode; return the search page."""
         self._goal = goal
         self._hits: tuple[int, ...] = ()
+        self._shown: dict[str, int] = {}
         self._number = 0
         self._item: Product | None = None
         self._chosen: dict[str, str] = {}
@@ -104,7 +105,7 @@ class Shop:
         """Return the page that an action leads to; None if the open page does not have what is clicked."""
         page, verb = self._page, action.verb
         if verb == "search":
-            self._hits = self._index.search(action.arguments[0])
+            self._hits = self._search(action.arguments[0])
             return self._results(1)
         if verb == "back":
             return self._leave() if page.kind != "search" else None
@@ -130,15 +131,15 @@ class Shop:
 
     def _results(self, number: int) -> Page:
         self._number, self._item, self._chosen = number, None, {}
-        shown = self._hits[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
-        return Page(
-            "results", self._page.instruction, number, len(self._hits), tuple(self._listing(hit) for hit in shown)
-        )
+        hits = self._hits[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+        listings = tuple(self._listing(hit) for hit in hits)
+        self._shown = {listing.asin.lower(): hit for listing, hit in zip(listings, hits, strict=True)}
+        return Page("results", self._page.instruction, number, len(self._hits), listings)
 
     def _open(self, element: str) -> Page | None:
-        if not any(listing.asin.lower() == element for listing in self._page.listings):
+        if element not in self._shown:
             return None
-        self._item = self._products[self._position[element]]
+        self._item = self._products[self._shown[element]]
         return self._item_page()
 
     def _item_page(self) -> Page:

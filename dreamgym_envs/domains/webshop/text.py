@@ -13,10 +13,10 @@ from typing import Any
 
 from dreamgym_envs.core.types import JSON, State
 from dreamgym_envs.domains.base import Action
-from dreamgym_envs.domains.webshop.catalogue import clean
 from dreamgym_envs.domains.webshop.grammar import FAILURE, parse
 from dreamgym_envs.domains.webshop.instructions import evidence
 from dreamgym_envs.domains.webshop.pages import SUB_PAGES, Page
+from dreamgym_envs.domains.webshop.records import clean
 
 __all__ = ["START", "initial_state", "observe"]
 
