@@ -293,6 +293,8 @@ class Codec:
             assert node.items is not None
             values = [self._value(prompt, node.items, element, path, node.key) for element in edit.value]
             return [token for value in values for token in (*head, *value)]
+        if node.commits is not None:
+            return [*head, *self._commitments(prompt, node, edit.value, path)]
         return [*head, *self._value(prompt, node, edit.value, path, None)]
 
     def _reference(self, prompt: Prompt, name: str) -> int:
@@ -326,6 +328,22 @@ class Codec:
                 yield from self._string(prompt, path, value)
             case _:
                 yield from self._text(prompt, path, json.dumps(value))
+
+    def _commitments(self, prompt: Prompt, node: Node, value: JSON, path: str) -> Iterator[int]:
+        """Yield what is promised: each thing's name first, and before a reference the kind of what it refers to.
+
+        So where a thing is invented to be follows from what it is, and that it is a desk is decided before which desk.
+        """
+        assert node.items is not None and node.key is not None
+        for element in value:
+            yield from self._string(prompt, f"{path}.{node.key}", element[node.key])
+            for name, child in node.items.children.items():
+                if name != node.key:
+                    kind = split_number(element[name])[0] if child.ref is not None else ""
+                    if kind in self.kind_ids:
+                        yield self.kind_ids[kind]
+                    yield from self._value(prompt, child, element[name], f"{path}.{name}", None)
+        yield self.structure[END]
 
     def _string(self, prompt: Prompt, path: str, value: str) -> list[int]:
         slot = prompt.slots.get(value)

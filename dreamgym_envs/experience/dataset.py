@@ -21,6 +21,7 @@ from dreamgym_envs.experience.choices import GrammarTables
 from dreamgym_envs.experience.codec import Codec, example
 from dreamgym_envs.experience.grammar import Parser
 from dreamgym_envs.experience.model import Prediction, Query
+from dreamgym_envs.experience.symbols import split_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,21 @@ def _start(
         return
     start = State(trajectory.task.initial.public, hidden)
     if domain.plausible_start(trajectory.task, start):
-        delta = tuple(Edit("set", (name,), value) for name, value in hidden.items())
+        delta = tuple(Edit("set", (name,), _by_name(domain, name, value)) for name, value in hidden.items())
         yield Query(trajectory.task, trajectory.task.initial, None), Prediction("", delta, 0.0, False)
+
+
+def _by_name(domain: Domain, name: str, value: JSON) -> JSON:
+    """Return a keyed array in the order of its names; that in which an episode happened to reveal it is noise."""
+    key = domain.schema.root.children[name].key
+    if key is None:
+        return value
+
+    def place(element: JSON) -> tuple[str, int]:
+        kind, number = split_number(element[key])
+        return kind, number or 0
+
+    return tuple(sorted(value, key=place))
 
 
 def dataset(

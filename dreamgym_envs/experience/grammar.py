@@ -265,7 +265,9 @@ class Parser:
             if (full and not due) or unmarked:
                 yield self.tables.choice(ends)
                 return tuple(elements)
-            if node.items.kind == "object" and node.key is not None:
+            if node.commits is not None:
+                element = yield from self._commitment(node, path, ends)
+            elif node.items.kind == "object" and node.key is not None:
                 element = yield from self._element(node, path, hidden, ends, due if full else None, due)
             else:
                 element = yield from self._plain(node.items, path, ends, elements)
@@ -329,6 +331,35 @@ class Parser:
         value[key] = yield from self._string(token, node.children[key], f"{path}.{key}", hidden)
         return {name: value[name] for name in node.children}
 
+    def _commitment(self, array: Node, path: str, ends: tuple[int, ...]) -> Generator[Choice, int, JSON]:
+        """Read what is promised, its key first; None if the end token comes instead."""
+        node, key = array.items, array.key
+        assert node is not None and key is not None
+        used_up = self._used_up(array)
+        kinds = tuple(self.codec.kind_ids[kind] for kind in self.prompt.marks if kind not in used_up)
+        token = yield self.tables.choice((*kinds, *ends), sampled=True)
+        if token in ends:
+            return None
+        value = {key: (yield from self._string(token, node.children[key], f"{path}.{key}", sampled=True))}
+        for name, child in node.children.items():
+            if name != key:
+                value[name] = yield from self._invented(child, f"{path}.{name}")
+        return {name: value[name] for name in node.children}
+
+    def _invented(self, node: Node, path: str) -> Generator[Choice, int, JSON]:
+        """Read a property of what is promised; a reference to an element says its kind first."""
+        if node.kind != "string":
+            token = yield self.tables.choice(self._starts(node, path), sampled=True)
+            return (yield from self._string(token, node, path, sampled=True))
+        first: dict[int, list[int]] = {}
+        for token in self._string_choice(node, path):
+            kind = split_number(self.prompt.strings[self.tables.slot_of[token] - 1])[0] if node.ref is not None else ""
+            first.setdefault(self.codec.kind_ids.get(kind, token), []).append(token)
+        token = yield self.tables.choice(tuple(first), sampled=True)
+        if token in self.tables.kind_of:
+            token = yield self.tables.choice(tuple(first[token]), sampled=True)
+        return (yield from self._string(token, node, path, sampled=True))
+
     def _starts(self, node: Node, path: str) -> tuple[int, ...]:
         return tuple(self.codec.enum_ids[path, value] for value in node.values)
 
@@ -355,10 +386,6 @@ class Parser:
             banned = tuple(self.prompt.marks) if self.committed else ()
             kinds = self.tables.kinds((*banned, *self._used_up(array)))
             return (*(self.codec.slot_ids[slots[name]] for name in free), *kinds, self.tables.open)
-        if array.commits is not None:
-            used_up = self._used_up(array)
-            kind_ids = self.codec.kind_ids
-            return tuple(kind_ids[kind] for kind in self.prompt.marks if kind not in used_up)
         if _unique(array):
             return tuple(self.codec.slot_ids[slots[name]] for name in self._limbo)
         return (*self.codec.slot_ids[1 : len(slots) + 1], *self.tables.texts(path, len(slots)))
