@@ -113,6 +113,16 @@ def test_the_expert_does_the_treatment_again_that_was_undone():
     assert any(command.startswith("cool apple 1") for command in episode.commands)
 
 
+def test_the_expert_does_not_turn_around_between_places_that_hold_as_much():
+    # Given two shelves with a mug each, when two mugs are to be on one shelf
+    moved = {"shelf 1": ["mug 1"], "shelf 2": ["mug 2"], "cabinet 2": [], "countertop 1": ["knife 1"]}
+    for seed in range(5):
+        contents = {place: list(things) for place, things in {**KITCHEN, **moved}.items()}
+        episode = Episode(Household("put two mug in shelf.", contents, set(CLOSED)), "expert", seed, steps=16)
+        # Then one of them is found and carried over
+        assert episode.success
+
+
 def test_the_expert_gets_rid_of_what_it_does_not_want():
     """Given a fork in the hand, it is put down, and the task is done all the same."""
     house = kitchen("put a apple in shelf.")

@@ -61,7 +61,10 @@ class Expert:
         return action or (None if target is None else skills.put(target))
 
     def _target(self, goal: Goal) -> tuple[str | None, tuple[str, ...]]:
-        """Return the receptacle to fill, where most is done already, and the objects that may stay in it."""
+        """Return the receptacle to fill, where most is done already, and the objects that may stay in it.
+
+        Between two that hold as much the name decides, not the way: else the expert would turn around on its way.
+        """
         best, done = None, ()
         for place in self.skills.places(goal.receptacle):
             there = tuple(
@@ -69,6 +72,6 @@ class Expert:
                 for item in self.skills.rows[place]["contents"]
                 if kind(item["name"]) == goal.object and (not goal.flag or goal.flag in item["flags"])
             )
-            if best is None or len(there) > len(done):
+            if best is None or len(there) > len(done) or (there and len(there) == len(done) and place < best):
                 best, done = place, there
         return best, done
