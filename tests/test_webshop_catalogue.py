@@ -7,7 +7,7 @@ import pytest
 from dreamgym_envs.core.text import CHARSET
 from dreamgym_envs.domains.webshop.catalogue import read_catalogue
 from dreamgym_envs.domains.webshop.generator import generate
-from dreamgym_envs.domains.webshop.goals import NO_LIMIT, SPLITS, split_of
+from dreamgym_envs.domains.webshop.goals import NO_LIMIT, SPLITS, goal_ids, goals_of, split_of
 from dreamgym_envs.domains.webshop.products import NO_ATTRIBUTES
 from dreamgym_envs.domains.webshop.records import DEFAULT_PRICE, CatalogueError
 from dreamgym_envs.domains.webshop.reward import reward
@@ -173,6 +173,12 @@ def test_without_human_instructions_there_is_a_goal_for_each_choice_of_options()
     assert found[0].instruction.startswith("Find me a shirts with color: black, and size: small, and price lower than")
     assert found[0].option_names == ("color", "size")
     assert len({goal.id for goal in found}) == 4
+
+
+@pytest.mark.parametrize("human", [True, False])
+def test_the_ids_of_a_products_goals_are_known_without_the_goals(generated, human):
+    for product in generated[:100]:
+        assert goal_ids(product, human) == [goal.id for goal in goals_of(product, human)]
 
 
 # --- the generated catalogue ------------------------------------------------------------------------------------------

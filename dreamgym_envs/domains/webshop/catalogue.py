@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dreamgym_envs.domains.webshop.goals import SPLITS, goals_of, split_of
+from dreamgym_envs.domains.webshop.goals import SPLITS, goal_ids, split_of
 from dreamgym_envs.domains.webshop.products import Product
 from dreamgym_envs.domains.webshop.records import read_products
 from dreamgym_envs.domains.webshop.search import SearchIndex
@@ -88,7 +88,7 @@ class Catalogue(Sequence[Product]):
     def goal_ids(self, split: str) -> tuple[str, ...]:
         """Return the ids of a split's goals; see `Shelf`."""
         own = (product for product in self._products if split_of(product.asin) == split)
-        return tuple(goal.id for product in own for goal in goals_of(product, self.human))
+        return tuple(goal for product in own for goal in goal_ids(product, self.human))
 
     def sold(self, split: str) -> NDArray[np.bool_]:
         """Return which products a split's shop sells; see `Shelf`."""

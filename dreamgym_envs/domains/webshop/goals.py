@@ -10,11 +10,12 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from zlib import crc32
 
 from dreamgym_envs.domains.webshop.products import Instruction, Product
 
-__all__ = ["NO_LIMIT", "SPLITS", "Goal", "goals_of", "split_of"]
+__all__ = ["NO_LIMIT", "SPLITS", "Goal", "goal_ids", "goals_of", "split_of"]
 
 SPLITS = ("train", "valid", "test")
 
@@ -74,6 +75,15 @@ def goals_of(item: Product, human: bool) -> Iterator[Goal]:
         human: Whether goals come from human instructions, else from the attribute file: one for each choice of options.
     """
     return _human_goals(item) if human else _choice_goals(item)
+
+
+def goal_ids(item: Product, human: bool) -> list[str]:
+    """Return the ids of a product's goals, in order, without making the goals."""
+    if human:
+        count = len(item.instructions)
+    else:
+        count = prod(map(len, item.options.values())) if item.template is not None else 0
+    return [f"{item.asin}-{number}" for number in range(count)]
 
 
 def _human_goals(item: Product) -> Iterator[Goal]:

@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dreamgym_envs.core.records import from_document, to_document
+from dreamgym_envs.core.records import from_document
 from dreamgym_envs.domains.webshop.files import read_list, read_object
-from dreamgym_envs.domains.webshop.goals import SPLITS, goals_of, split_of
+from dreamgym_envs.domains.webshop.goals import SPLITS, goal_ids, split_of
 from dreamgym_envs.domains.webshop.products import Product
 from dreamgym_envs.domains.webshop.records import read_products
 from dreamgym_envs.domains.webshop.search import SearchIndex
@@ -140,6 +141,11 @@ def _made_from(folder: Path) -> Any:
         return None
 
 
+def _fields(record: Any) -> dict[str, Any]:
+    """Return a dataclass as `core.records.to_document` does; the encoder takes care of what is inside."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
 def _write(folder: Path, products: Path, attributes: Path | None, instructions: Path | None) -> None:
     about = read_object(attributes) if attributes is not None else {}
     asked = read_object(instructions) if instructions is not None else {}
@@ -151,8 +157,8 @@ def _write(folder: Path, products: Path, attributes: Path | None, instructions: 
             for position, product in enumerate(read_products(read_list(products), about, asked)):
                 split = split_of(product.asin)
                 splits.append(SPLITS.index(split))
-                counts = [sum(1 for _ in goals_of(product, human)) for human in (True, False)]
-                document = json.dumps(to_document(product), separators=(",", ":"), ensure_ascii=False)
+                counts = [len(goal_ids(product, human)) for human in (True, False)]
+                document = json.dumps(product, default=_fields, separators=(",", ":"), ensure_ascii=False)
                 file.execute(
                     "INSERT INTO products VALUES (?, ?, ?, ?, ?, ?)", (position, product.asin, split, *counts, document)
                 )
