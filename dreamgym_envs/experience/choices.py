@@ -64,7 +64,7 @@ class GrammarTables:
             for token, op, names, nodes in self.operations
             if op == "set" and nodes[-1].known is not None
         }
-        self.choice = lru_cache(maxsize=65536)(self._choice)
+        self.choice = lru_cache(maxsize=8192)(self._choice)
         self.texts = lru_cache(maxsize=4096)(self._texts)
         self.kinds = lru_cache(maxsize=4096)(self._kinds)
         self.collectors = {
