@@ -74,6 +74,11 @@ def test_characters_that_no_observation_may_hold_are_left_out():
     assert product.options == {"c": ("red",)}
 
 
+def test_what_is_longer_than_a_state_may_hold_is_cut():
+    product = only(name="n" * 900, customization_options={"o" * 900: [{"value": "v" * 900}]})
+    assert (len(product.title), [(len(name), len(v)) for name, (v,) in product.options.items()]) == (500, [(100, 300)])
+
+
 def test_reviews_make_the_rating():
     reviews = [{"title": "Good", "score": 5, "body": "Yes."}, {"title": "Fine", "score": 4}]
     assert only(reviews=reviews).rating == "4.5"

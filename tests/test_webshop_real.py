@@ -76,6 +76,21 @@ def test_the_same_seed_gives_the_same_episode_and_all_states_fit_the_schema(engi
             assert reward == 0.0 or terminated
 
 
+def test_whatever_an_agent_says_the_episode_goes_on_in_states_that_fit_the_schema(engine):
+    rng = np.random.default_rng(5)
+    said = ["", "search[]", "search[ ]", "search[\u2764 [x]]", "click[", "click[]]", "click[search]", "buy"]
+    said += [f"search[{'a b ' * 400}]", *(f"click[{button}]" for button in grammar.BUTTONS)]
+    for _ in range(60):
+        task = engine.reset(rng)
+        state, terminated = task.initial, False
+        for _ in range(40):
+            choices = grammar.candidates(task, state) if rng.random() < 0.5 else said
+            state, _, terminated = engine.step(choices[int(rng.integers(len(choices)))])
+            SCHEMA.validate(state)
+            if terminated:
+                break
+
+
 def test_goal_ids_are_stable():
     # Recordings and reports name them: a change here is a new catalogue.
     assert WebShopEngine(split="test").task_ids[:2] == ("test-B0V7K095A3-0", "test-B0V7K095A3-1")

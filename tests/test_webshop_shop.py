@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from dreamgym_envs.domains.webshop import grammar
 from dreamgym_envs.domains.webshop.catalogue import read_catalogue
+from dreamgym_envs.domains.webshop.pages import PAGE_SIZE
 from dreamgym_envs.domains.webshop.real import WebShopEngine
 from dreamgym_envs.domains.webshop.search import HITS, document
-from dreamgym_envs.domains.webshop.shop import PAGE_SIZE, Shop
+from dreamgym_envs.domains.webshop.shop import Shop
 from tests.webshop import MUG, SHIRT, goals, open_shop, record
 
 # --- search -----------------------------------------------------------------------------------------------------------

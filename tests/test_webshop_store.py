@@ -86,6 +86,15 @@ def test_where_nothing_can_be_written_the_error_says_what_to_do(paths, tmp_path)
         open_store(*paths, folder=blocked / "store")
 
 
+def test_a_folder_that_holds_something_else_is_left_alone(paths, tmp_path):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    (folder / "holiday.jpg").write_text("")
+    with pytest.raises(ValueError, match="is no store of the shop and not empty"):
+        open_store(*paths, folder=folder)
+    assert (folder / "holiday.jpg").exists()
+
+
 def test_an_unknown_product_is_not_found(paths):
     store = open_store(*paths)
     with pytest.raises(KeyError):

@@ -10,6 +10,7 @@ from functools import lru_cache
 from dreamgym_envs.core.types import State, Task
 from dreamgym_envs.domains.base import Action
 from dreamgym_envs.domains.webshop.instructions import phrases, queries
+from dreamgym_envs.domains.webshop.pages import PAGE_SIZE, SUB_PAGES
 
 __all__ = ["BUTTONS", "FAILURE", "MAX_CANDIDATES", "candidates", "click", "parse"]
 
@@ -78,13 +79,13 @@ def candidates(task: Task, state: State) -> tuple[str, ...]:
     if page == "results":
         number = public["page_number"]
         found = [click(item["id"]) for item in public["items"] if item["listed"] == number]
-        found += ["click[next >]"] * (number * 10 < public["total"]) + ["click[< prev]"] * (number > 1)
+        found += ["click[next >]"] * (number * PAGE_SIZE < public["total"]) + ["click[< prev]"] * (number > 1)
         return (*found, "click[back to search]")
     if page != "item":  # a sub-page; after a purchase nothing can be done, and this is as good as any
         return ("click[< prev]", "click[back to search]")
     item = next(item for item in public["items"] if item["id"] in public["open"])
     found = ["click[buy now]"]
-    found += [click(name) for name in ("description", "features", "reviews") if name not in item["read"]]
+    found += [click(name) for name in SUB_PAGES if name not in item["read"]]
     found += ["click[< prev]", "click[back to search]"]
     taken = {entry["value"] for entry in public["chosen"]}
     values = [v for option in item["options"] for v in option["values"] if v not in taken and "[" not in v]

@@ -14,7 +14,10 @@ from typing import Literal
 from dreamgym_envs.domains.webshop.records import clean
 from dreamgym_envs.domains.webshop.words import word_set
 
-__all__ = ["OPTION_NAMES", "SUB_PAGES", "Listing", "Page", "read", "render"]
+__all__ = ["OPTION_NAMES", "PAGE_SIZE", "SUB_PAGES", "Listing", "Page", "read", "render"]
+
+PAGE_SIZE = 10
+"""Products on a page of results."""
 
 SUB_PAGES = ("description", "features", "reviews")
 """Sub-pages of an item, as their buttons are called in lower case."""
@@ -74,9 +77,9 @@ class Page:
     lines: tuple[str, ...] = ()
     score: float = 0.0
 
-    def has_next(self, size: int = 10) -> bool:
+    def has_next(self) -> bool:
         """Return whether more results follow on another page."""
-        return self.kind == "results" and self.number * size < self.total
+        return self.kind == "results" and self.number * PAGE_SIZE < self.total
 
 
 def render(page: Page) -> str:

@@ -39,7 +39,8 @@ class WebShopEngine:
         FileNotFoundError: A file is missing.
         CatalogueError: A file cannot be read.
         OSError: The store cannot be written.
-        ValueError: There is no such split, it has no goals, or files are given without `products`.
+        ValueError: There is no such split, it has no goals, files are given without `products`, or the store's folder
+            holds something else.
 
     Example:
         >>> engine = WebShopEngine(split="test")                        # doctest: +SKIP

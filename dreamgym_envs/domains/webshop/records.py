@@ -17,8 +17,9 @@ DEFAULT_PRICE = 100.0
 """Price of a product without one."""
 
 LONGEST_TITLE = 500
+LONGEST_NAME = 100
 LONGEST_VALUE = 300
-"""Most characters of a title and of an option's value; what is longer is cut."""
+"""Most characters of a title, of an option's name and of its value; what is longer is cut."""
 
 _LONGEST_ASIN = 10
 _NOT_PRICE = re.compile(r"[^\d.]")
@@ -149,7 +150,7 @@ def _options(record: _Record) -> dict[str, tuple[str, ...]]:
             values = [_option_value(content["value"]) for content in contents]
         except (KeyError, TypeError, AttributeError) as error:
             raise record.error("customization_options", expected) from error
-        options[clean(name.lower())] = tuple(dict.fromkeys(values))
+        options[clean(name.lower(), LONGEST_NAME)] = tuple(dict.fromkeys(values))
     return options
 
 

@@ -5,7 +5,8 @@ to the results drops the chosen options, going back from a sub-page keeps them; 
 search for nothing, leaves the page as it is; a value that two options share counts for the later one; buying ends the
 episode and is the only thing that is rewarded.
 
-Left out: the searches "<r>", "<a>", "<c>" and "<q>", with which the original's authors looked at their data.
+Left out: the searches "<r>", "<a>", "<c>" and "<q>", with which the original's authors looked at their data, and the
+attributes page, which the original has only on request.
 """
 
 from dataclasses import dataclass
@@ -15,14 +16,11 @@ from dreamgym_envs.domains.base import Action
 from dreamgym_envs.domains.webshop.catalogue import Shelf
 from dreamgym_envs.domains.webshop.goals import SPLITS, Goal
 from dreamgym_envs.domains.webshop.grammar import parse
-from dreamgym_envs.domains.webshop.pages import SUB_PAGES, Listing, Page
+from dreamgym_envs.domains.webshop.pages import PAGE_SIZE, SUB_PAGES, Listing, Page
 from dreamgym_envs.domains.webshop.products import Product
 from dreamgym_envs.domains.webshop.reward import Reward, reward
 
-__all__ = ["PAGE_SIZE", "Outcome", "Shop"]
-
-PAGE_SIZE = 10
-"""Products on a page of results."""
+__all__ = ["Outcome", "Shop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +49,10 @@ class Shop:
         split: Of this split and of training it sells the products; those held out for others are not found.
 
     Example:
-        >>> shop = Shop(read_catalogue(*generate()), "test")   # doctest: +SKIP
-        >>> shop.enter(goal).kind                          # doctest: +SKIP
+        >>> shop = Shop(read_catalogue(*generate()), "test")  # doctest: +SKIP
+        >>> shop.enter(goal).kind                             # doctest: +SKIP
         'search'
-        >>> shop.act("search[red shirt]").page.total       # doctest: +SKIP
+        >>> shop.act("search[red shirt]").page.total          # doctest: +SKIP
         50
     """
 
@@ -111,7 +109,7 @@ class Shop:
             return self._leave() if page.kind != "search" else None
         if page.kind == "results":
             if verb == "next":
-                return self._results(self._number + 1) if page.has_next(PAGE_SIZE) else None
+                return self._results(self._number + 1) if page.has_next() else None
             if verb == "prev":
                 return self._results(self._number - 1) if self._number > 1 else None
             return self._open(action.arguments[0]) if verb == "click" else None

@@ -29,6 +29,7 @@ from dreamgym_envs.domains.webshop.search import SearchIndex
 __all__ = ["Store", "open_store"]
 
 _FORMAT = 1
+_ORIGIN = "origin.json"
 _TABLE = (
     "CREATE TABLE products "
     "(position INTEGER PRIMARY KEY, asin TEXT UNIQUE, split TEXT, people INT, choices INT, data TEXT)"
@@ -105,11 +106,14 @@ def open_store(
         FileNotFoundError: A file is missing.
         CatalogueError: A file is no JSON or a record lacks what it needs.
         OSError: The folder cannot be written.
+        ValueError: The folder holds something else.
     """
     folder = folder or products.with_name(f"{products.name}.shop")
     origin = {"format": _FORMAT, "files": [_stamp(path) for path in (products, attributes, instructions)]}
     if _made_from(folder) == origin:
         return Store(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _ORIGIN).is_file():
+        raise ValueError(f"{folder} is no store of the shop and not empty; name another folder or none: store=")
     _LOG.info("reading %s into %s", products, folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +122,7 @@ def open_store(
         raise OSError(f"cannot write {folder} ({error.strerror}); say with store= where the index may go") from error
     try:
         _write(draft, products, attributes, instructions)
-        (draft / "origin.json").write_text(json.dumps(origin), encoding="utf-8")
+        (draft / _ORIGIN).write_text(json.dumps(origin), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         draft.replace(folder)
     finally:
@@ -136,7 +140,7 @@ def _stamp(path: Path | None) -> list[Any] | None:
 
 def _made_from(folder: Path) -> Any:
     try:
-        return json.loads((folder / "origin.json").read_text(encoding="utf-8"))
+        return json.loads((folder / _ORIGIN).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
 

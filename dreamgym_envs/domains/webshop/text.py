@@ -15,7 +15,7 @@ from dreamgym_envs.core.types import JSON, State
 from dreamgym_envs.domains.base import Action
 from dreamgym_envs.domains.webshop.grammar import FAILURE, parse
 from dreamgym_envs.domains.webshop.instructions import evidence
-from dreamgym_envs.domains.webshop.pages import SUB_PAGES, Page
+from dreamgym_envs.domains.webshop.pages import PAGE_SIZE, SUB_PAGES, Page
 from dreamgym_envs.domains.webshop.records import clean
 
 __all__ = ["START", "initial_state", "observe"]
@@ -131,7 +131,7 @@ _ROW = ("id", "title", "price", "listed", "status", "options", "attributes", "re
 
 def _on_results(public: Mapping[str, JSON], command: Action, page: Page) -> dict[str, Any] | None:
     number, verb = public["page_number"], command.verb
-    more = number * 10 < public["total"]
+    more = number * PAGE_SIZE < public["total"]
     if (verb == "next" and more) or (verb == "prev" and number > 1):
         _expect(page, "results", command)
         return _results(public, page)
