@@ -1,6 +1,7 @@
 """The experience model from fitting to prediction, on the toy domain of boxes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,12 @@ def test_every_answer_applies_and_is_valid(checkpoint: Path, queries: list[Query
     for query, answer in zip(queries, model.predict(seeded(queries)), strict=True):
         domain.schema.validate(apply_delta(domain.schema, query.state, answer.delta))
         assert 0.0 < answer.confidence <= 1.0
+
+
+def test_a_query_that_is_too_long_says_so(checkpoint: Path, queries: list[Query]) -> None:
+    task = replace(queries[0].task, instruction="take the " + "very " * 3000 + "wet ball")
+    with pytest.raises(ValueError, match=r"a query takes \d+ tokens, the checkpoint was made for 2048: shorten"):
+        LocalModel.load(checkpoint, Boxes()).predict([replace(queries[0], task=task)])
 
 
 def test_the_cache_changes_nothing_but_the_work(checkpoint: Path, queries: list[Query]) -> None:

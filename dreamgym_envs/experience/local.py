@@ -95,8 +95,18 @@ class LocalModel:
         return cls(codec, decoder, threads=threads, cache=cache, threshold=threshold)
 
     def predict(self, queries: Sequence[Query]) -> list[Prediction]:
-        """Answer a batch; see `ExperienceModel.predict`."""
+        """Answer a batch; see `ExperienceModel.predict`.
+
+        Raises:
+            ValueError: A query is longer than the checkpoint was made for.
+        """
         prompts = [self.codec.encode(query) for query in queries]
+        longest = max((len(prompt.ids) for prompt in prompts), default=0)
+        if longest >= self.decoder.max_length:
+            raise ValueError(
+                f"a query takes {longest} tokens, the checkpoint was made for {self.decoder.max_length}: shorten the "
+                "instruction or the state, or fit a checkpoint from a model with more positions"
+            )
         if not self.cache.capacity:
             return self._generate(queries, prompts)
         keys = [(tuple(prompt.ids), tuple(prompt.strings)) for prompt in prompts]
