@@ -164,8 +164,10 @@ def fit(
         f"{vocabulary.size} tokens known, {sum(p.numel() for p in model.parameters()):,} parameters"
     )
     started = time.time()
+    run = {name: value for name, value in asdict(config).items() if name not in ("threads", "save_every")}
     known = hashlib.sha256("\n".join(symbols).encode()).hexdigest()
-    loss = _train(model, encoded, copies, config, known, out, resume, console, quiet)
+    unfinished = Unfinished(out, {**run, "examples": len(encoded), "symbols": known})
+    loss = _train(model, encoded, copies, config, unfinished, resume, console, quiet)
     result = {
         "domain": domain.name,
         "episodes": len(trajectories),
@@ -180,6 +182,7 @@ def fit(
     }
     save(model, codec, out)
     card(out, domain, asdict(config), result, command)
+    unfinished.done()
     return result
 
 
@@ -188,8 +191,7 @@ def _train(
     encoded: Sequence[Encoded],
     copies: Sequence[int],
     config: FitConfig,
-    symbols: str,
-    out: Path,
+    unfinished: Unfinished,
     resume: bool,
     console: Console,
     quiet: bool,
@@ -206,8 +208,6 @@ def _train(
     ]
     peaks = [config.matrix_lr, config.lr]
     step, epoch, place = 0, 0, 0
-    run = {name: value for name, value in asdict(config).items() if name not in ("threads", "save_every")}
-    unfinished = Unfinished(out, {**run, "examples": len(encoded), "symbols": symbols})
     if resume and (begun := unfinished.load(model, optimisers)):
         step, epoch, place = begun
         console.print(f"resuming at step {step}")
@@ -248,7 +248,6 @@ def _train(
                 unfinished.save(model, optimisers, step, epoch, place)
                 last_save = time.time()
     gc.unfreeze()
-    unfinished.done()
     model.to("cpu").eval()
     return sum(recent) / max(1, len(recent))
 
@@ -279,14 +278,20 @@ def batch_loss(model: Any, batch: Sequence[Encoded], device: torch.device, preci
     with torch.autocast(device.type, precision, enabled=precision != torch.float32):
         hidden = model.get_decoder()(input_ids=tokens, use_cache=False).last_hidden_state.flatten(0, 1)
         logits = model.lm_head(hidden[where])
-    choices = [ids for item in batch for ids, weight_ in zip(item.choices, item.weights, strict=True) if weight_]
-    rows = torch.from_numpy(np.repeat(np.arange(len(choices)), [len(ids) for ids in choices])).to(device)
-    columns = torch.from_numpy(np.fromiter(chain.from_iterable(choices), dtype=np.int64)).to(device)
-    masks = torch.full(logits.shape, -torch.inf, device=device)
-    masks[rows, columns] = 0.0
     targets = tokens.flatten()[where + 1]
-    losses = nn.functional.cross_entropy(logits.float() + masks, targets, reduction="none")
+    losses = nn.functional.cross_entropy(logits.float() + _masks(batch, logits), targets, reduction="none")
     return (losses * weight[where]).sum() / weight[where].sum()
+
+
+def _masks(batch: Sequence[Encoded], logits: Tensor) -> Tensor:
+    """Return what to add to the logits [n, vocabulary] of the tokens that count: 0 where allowed, -inf elsewhere."""
+    pairs = (pair for item in batch for pair in zip(item.choices, item.weights, strict=True))
+    choices = [ids for ids, weight in pairs if weight]
+    rows = torch.from_numpy(np.repeat(np.arange(len(choices)), [len(ids) for ids in choices]))
+    columns = torch.from_numpy(np.fromiter(chain.from_iterable(choices), dtype=np.int64))
+    masks = torch.full(logits.shape, -torch.inf)
+    masks[rows, columns] = 0.0
+    return masks.to(logits.device)
 
 
 def fastest_precision(
