@@ -1,0 +1,128 @@
+"""WebShop as a domain: a shop in text, in which what an instruction asks for is to be found and bought."""
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dreamgym_envs.core.schema import Schema
+from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
+from dreamgym_envs.domains.base import Action, Domain, Engine, Player
+from dreamgym_envs.domains.webshop import commitments, grammar, players, reasoning, relabel, verdict
+from dreamgym_envs.domains.webshop.pages import SUB_PAGES
+
+__all__ = ["WebShopDomain"]
+
+
+class WebShopDomain(Domain):
+    """Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents" (2022).
+
+    The schema in assets/schemas/webshop.json says what a state holds, `text` how the shop's pages become one.
+    """
+
+    name = "webshop"
+    title = "WebShop"
+    max_episode_steps = 50
+    max_candidates = grammar.MAX_CANDIDATES
+    held_out: ClassVar[Mapping[str, Mapping[str, Any]]] = {"generated": {"split": "test"}}
+
+    def __init__(self) -> None:
+        self.schema = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "webshop.json")
+
+    def parse(self, action: str) -> Action | None:
+        """Return an action's parts; see `grammar.parse`."""
+        return grammar.parse(action)
+
+    def candidates(self, task: Task, state: State) -> tuple[str, ...]:
+        """Return the actions worth considering; see `grammar.candidates`."""
+        return grammar.candidates(task, state)
+
+    def rejection(self, state: State) -> State:
+        """Return the state after what is no action: the page stays as it is, and the feedback says so."""
+        return State({**state.public, "feedback": grammar.FAILURE}, state.private)
+
+    def focus(self, task: Task, state: State, action: Action | None) -> Mapping[str, JSON]:
+        """Return what an action touches; see `commitments.focus`."""
+        return commitments.focus(task, state, action)
+
+    def explain(self, transition: Transition) -> str:
+        """Return the checklist behind a transition; see `reasoning.explain`.
+
+        Raises:
+            ImportError: The extra "webshop", whose rules explain a purchase, is not installed.
+        """
+        return reasoning.explain(transition)
+
+    def settle(self, state: State) -> State:
+        """Return a state without the commitments that have come true; see `commitments.settle`."""
+        return commitments.settle(state)
+
+    def hindsight(self, trajectory: Trajectory) -> list[Mapping[str, JSON]]:
+        """Return which products were there all along; see `commitments.hindsight`."""
+        return commitments.hindsight(trajectory)
+
+    def relabel(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory | None:
+        """Return an episode as if another price limit had been set; see `relabel.relabel`."""
+        return relabel.relabel(trajectory, rng)
+
+    def plausible_start(self, task: Task, state: State) -> bool:
+        """Return whether a start's commitments leave the task open and possible; see `commitments.plausible`."""
+        return commitments.plausible(task.instruction, state)
+
+    def reveals(self, transition: Transition) -> bool:
+        """Return whether a transition shows what no state before it holds.
+
+        New are the results of a search and a page of them that was not shown yet, the page of an item that was never
+        open, and the text of a sub-page, which the state keeps only while it is shown.
+        """
+        before, after = transition.state.public, transition.next_state.public
+        action = grammar.parse(transition.action)
+        if action is None or after["feedback"] == grammar.FAILURE:
+            return False
+        if action.verb in ("search", *SUB_PAGES):
+            return True
+        known = {item["id"]: item["status"] for item in before["items"]}
+        return any(known.get(item["id"]) != item["status"] for item in after["items"])
+
+    def goal_satisfied(self, task: Task, state: State) -> bool:
+        """Return whether what was bought satisfies the instruction, as far as the state shows; see `verdict`."""
+        return verdict.satisfied(task, state)
+
+    def render(self, task: Task, state: State) -> str:
+        """Return the page for a person: results a line each, or the open item with its options, chosen ones marked."""
+        public = state.public
+        lines = [f"Task: {task.instruction}", f"> {public['feedback']}"]
+        if public["page"] == "search":
+            return "\n".join([*lines, "Search page"])
+        if public["page"] == "results":
+            lines.append(f"Results for {public['query']!r}, page {public['page_number']} of {public['total']} products")
+            shown = (item for item in public["items"] if item["listed"] == public["page_number"])
+            return "\n".join([*lines, *(f"  {item['id']}  {item['price']}  {item['title']}" for item in shown)])
+        item = next(item for item in public["items"] if item["id"] in public["open"])
+        lines += [f"{item['title']} ({item['id']}), {item['price']}"]
+        chosen = {(entry["option"], entry["value"]) for entry in public["chosen"]}
+        for option in item["options"]:
+            values = (f"[{v}]" if (option["name"], v) in chosen else v for v in option["values"])
+            lines.append(f"  {option['name']}: {', '.join(values)}")
+        lines += [f"  borne out: {', '.join(item['attributes'])}"] * bool(item["attributes"])
+        return "\n".join([*lines, public["text"]] if public["text"] else lines)
+
+    def engine(self, **options: Any) -> Engine:
+        """Return the real shop; for the options see `real.WebShopEngine`.
+
+        Raises:
+            ImportError: The extra "webshop" is not installed.
+        """
+        from dreamgym_envs.domains.webshop.real import WebShopEngine
+
+        return WebShopEngine(**options)
+
+    def player(self, kind: str) -> Player:
+        """Return a player of a kind; see `players.PLAYERS`.
+
+        Raises:
+            ValueError: There is no such kind.
+        """
+        return players.player(kind)
