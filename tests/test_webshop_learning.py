@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from dreamgym_envs.core.schema import StateError
 from dreamgym_envs.core.types import State, Step, Task, Trajectory
 from dreamgym_envs.domains.webshop import text
+from dreamgym_envs.domains.webshop.catalogue import Catalogue, read_catalogue
 from dreamgym_envs.domains.webshop.domain import WebShopDomain
+from dreamgym_envs.domains.webshop.generator import generate
+from dreamgym_envs.domains.webshop.imports import import_chats
 from dreamgym_envs.domains.webshop.instructions import price_limit
 from dreamgym_envs.domains.webshop.real import WebShopEngine
 from dreamgym_envs.domains.webshop.reward import reward
@@ -18,6 +22,7 @@ from dreamgym_envs.trajectories.record import Plan, play_episode
 from tests.webshop import SHIRT, open_shop
 
 DOMAIN = WebShopDomain()
+DATA = Path(__file__).parents[2] / "shared" / "data" / "webshop" / "sharegpt_webshop.jsonl"
 KEY = SHIRT.lower()
 SEARCH, OPEN, BUY = "search[dress shirt]", f"click[{KEY}]", "click[buy now]"
 WHOLE = (SEARCH, OPEN, "click[features]", "click[< prev]", "click[black]", "click[small]", BUY)
@@ -42,6 +47,12 @@ def recorded() -> tuple[WebShopEngine, tuple[Trajectory, ...]]:
     engine = WebShopEngine(split="test")
     plan = Plan({"expert": 1, "noisy": 1, "nearmiss": 2, "random": 1}, seed=0, max_steps=50)
     return engine, tuple(play_episode(DOMAIN, engine, plan, i) for i in range(60))
+
+
+@cache
+def shelf() -> Catalogue:
+    """Return what the real shop sells."""
+    return read_catalogue(*generate())
 
 
 def explained(*actions: str) -> list[str]:
@@ -109,7 +120,7 @@ def test_in_the_real_shop_the_tally_comes_to_the_reward_and_mostly_to_the_true_p
         found = next(verdicts(purchase.task, purchase.state, purchase.reward))
         assert found.total == pytest.approx(purchase.reward)
         goal, key = engine.goal(purchase.task.id), purchase.state.public["open"][0].upper()
-        product = next(p for p in engine._shelf if p.asin == key)
+        product = shelf().find(key)
         chosen = {entry["option"]: entry["value"] for entry in purchase.state.public["chosen"]}
         parts = reward(goal, product, chosen)
         true += (found.type_factor, tuple(found.attributes.values()), tuple(found.options.values()), found.price) == (
@@ -207,7 +218,7 @@ def test_a_relabelled_reward_is_what_the_real_shop_would_pay() -> None:
         if other is None:
             continue
         state = other.steps[-1].state.public
-        product = next(p for p in engine._shelf if p.asin == state["open"][0].upper())
+        product = shelf().find(state["open"][0].upper())
         goal = replace(engine.goal(played.task.id), price_upper=other.task.metadata["price_upper"])
         chosen = {entry["option"]: entry["value"] for entry in state["chosen"]}
         assert other.steps[-1].reward == pytest.approx(reward(goal, product, chosen).total)
@@ -270,3 +281,17 @@ def test_a_rejection_changes_the_feedback_alone() -> None:
 def test_the_domain_opens_the_real_shop_with_goals_that_no_model_was_trained_on() -> None:
     engine = DOMAIN.engine(**DOMAIN.held_out["generated"])
     assert all(name.startswith("test-") for name in engine.task_ids)
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="recorded episodes on Amazon products (../shared/data) are not here")
+def test_recorded_episodes_on_amazon_products_teach_as_well() -> None:
+    # Given real episodes of which the goals behind the instructions are unknown
+    for played in import_chats(DATA, DOMAIN.schema).trajectories[::6]:
+        for transition, private in zip(played.transitions(), DOMAIN.hindsight(played), strict=True):
+            state = State(transition.state.public, private)
+            DOMAIN.schema.validate(state)
+            assert DOMAIN.focus(played.task, state, DOMAIN.parse(transition.action))
+            # Then what worked there worked for a reason, and nothing is explained as a failure
+            lines = DOMAIN.explain(transition).splitlines()
+            assert lines
+            assert not any(line.endswith(": no") for line in lines)

@@ -1,1 +1,1 @@
-"""WebShop: the shop itself, its goals and rewards, and the abstract state that its pages become."""
+"""WebShop: the shop itself, its goals and rewards, the abstract state of its pages, and what a model learns from them."""

@@ -104,7 +104,8 @@ def plausible(instruction: str, state: State) -> bool:
     known = {row["id"] for row in state.public["items"]}
     if state.public["page"] == "done" or any(e["id"] in known or not e["price"].startswith("$") for e in hidden):
         return False
-    return any(found.kind > 0 and found.price for found in map(lambda e: _promised(instruction, e), hidden))
+    found = [_promised(instruction, entry) for entry in hidden]
+    return any(promised.kind > 0 and promised.price for promised in found)
 
 
 def _promised(instruction: str, entry: _Row) -> Fit:
