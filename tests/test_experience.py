@@ -128,7 +128,7 @@ def test_the_cache_is_bounded_and_forgets_the_oldest() -> None:
 
 
 def test_no_reward_is_paid_below_the_threshold(checkpoint: Path, queries: list[Query]) -> None:
-    bold = LocalModel.load(checkpoint, Boxes()).predict(queries)
+    bold = LocalModel.load(checkpoint, Boxes(), threshold=0.0).predict(queries)
     shy = LocalModel.load(checkpoint, Boxes(), threshold=1.0).predict(queries)
     assert sum(answer.reward for answer in bold) > 0
     assert sum(answer.reward for answer in shy) <= sum(answer.confidence == 1.0 for answer in shy)

@@ -10,7 +10,8 @@ Model = Annotated[
     str | None, typer.Option(help='Who plays a dream: "embedded" (if left out) or a checkpoint directory.')
 ]
 Threshold = Annotated[
-    float, typer.Option(min=0, max=1, help="Probability that a dream's verdict needs before it pays a reward.")
+    float | None,
+    typer.Option(min=0, max=1, help="Probability that a dream's verdict needs before it pays; measured if left out."),
 ]
 Split = Annotated[str | None, typer.Option(help="Split of the tasks; the environment's own default if left out.")]
 Option = Annotated[
@@ -35,7 +36,7 @@ def settings(texts: list[str] | None) -> dict[str, Any]:
 
 
 def env_options(
-    env_id: str, model: str | None, threshold: float, split: str | None, option: list[str] | None
+    env_id: str, model: str | None, threshold: float | None, split: str | None, option: list[str] | None
 ) -> dict[str, Any]:
     """Return the keyword arguments of `gym.make`.
 
@@ -45,12 +46,12 @@ def env_options(
     from dreamgym_envs.registration import ENVIRONMENTS
 
     dreamt = any(row.id == env_id and row.kind == "dream" for row in ENVIRONMENTS)
-    if not dreamt and (model is not None or threshold):
+    if not dreamt and (model is not None or threshold is not None):
         raise typer.BadParameter(f"{env_id} is a real environment; --model and --threshold belong to a dream")
     options = settings(option)
     if model is not None:
         options["model"] = model
-    if threshold:
+    if threshold is not None:
         options["model_options"] = {"threshold": threshold}
     if split is not None:
         options["split"] = split

@@ -19,7 +19,7 @@ def evaluate(
         float | None, typer.Option(min=0, help="Of a trained agent's choices; its own if left out, 0 takes the best.")
     ] = None,
     model: Model = None,
-    threshold: Threshold = 0.0,
+    threshold: Threshold = None,
     split: Split = None,
     option: Option = None,
     processes: Annotated[int | None, typer.Option(min=1, help="Processes of a real environment; one a core.")] = None,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dreamgym_envs.cli.console import DomainName, Json, progress_bar, session
+from dreamgym_envs.cli.environments import Threshold
 from dreamgym_envs.cli.record import mixture
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def fidelity(
     mix: Annotated[
         str, typer.Option(help="Who plays: kinds of player with their shares.")
     ] = "expert=1,noisy=1,random=1",
-    threshold: Annotated[float, typer.Option(min=0, max=1, help="Probability without which no reward is paid.")] = 0.0,
+    threshold: Threshold = None,
     processes: Annotated[int | None, typer.Option(min=1, help="Processes that record; one a core if left out.")] = None,
     mistakes: Annotated[int, typer.Option(min=0, help="Wrong predictions to show in full.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of recording and dreams.")] = 0,
@@ -49,7 +50,7 @@ def fidelity(
 
         measured = get_domain(domain)
         longest = steps or measured.max_episode_steps
-        loaded = load_model(model, measured, threshold=threshold)
+        loaded = load_model(model, measured, **({} if threshold is None else {"threshold": threshold}))
 
         def plan(options: dict[str, Any]) -> "Plan":
             return Plan(players, seed, longest, options=options)

@@ -17,7 +17,7 @@ def play(
     steps: Annotated[int | None, typer.Option(min=1, help="Steps after which to stop.")] = None,
     reasoning: Annotated[bool, typer.Option("--reasoning", help="Show what a dream's model thinks.")] = False,
     model: Model = None,
-    threshold: Threshold = 0.0,
+    threshold: Threshold = None,
     split: Split = None,
     option: Option = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of task and dream.")] = 0,

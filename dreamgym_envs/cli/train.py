@@ -28,7 +28,7 @@ def train(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most demonstrations of a warm start.")] = 60,
     model: Model = None,
-    threshold: Threshold = 0.0,
+    threshold: Threshold = None,
     split: Split = None,
     option: Option = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,

@@ -5,7 +5,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dreamgym_envs.experience.model import ExperienceModel, Prediction, Query
+from dreamgym_envs.experience.model import THRESHOLD, ExperienceModel, Prediction, Query
 
 if TYPE_CHECKING:
     from dreamgym_envs.domains.base import Domain
@@ -25,7 +25,7 @@ def load_model(
     backend: str = "auto",
     threads: int | None = None,
     cache: int = 0,
-    threshold: float = 0.0,
+    threshold: float = THRESHOLD,
 ) -> ExperienceModel:
     """Return the experience model that a string names; the same string gives the same model within a process.
 

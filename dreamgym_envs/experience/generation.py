@@ -15,7 +15,7 @@ from dreamgym_envs.experience.choices import Choice, GrammarTables
 from dreamgym_envs.experience.codec import Prompt
 from dreamgym_envs.experience.decoders.base import Session
 from dreamgym_envs.experience.grammar import Parser
-from dreamgym_envs.experience.model import Prediction, Query
+from dreamgym_envs.experience.model import THRESHOLD, Prediction, Query
 
 TEMPERATURE = 1.0
 TOP_P = 0.99
@@ -69,7 +69,7 @@ def generate(
     tables: GrammarTables,
     queries: Sequence[Query],
     prompts: Sequence[Prompt],
-    threshold: float = 0.0,
+    threshold: float = THRESHOLD,
 ) -> list[Prediction]:
     """Answer queries as one batch.
 

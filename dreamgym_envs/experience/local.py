@@ -13,7 +13,7 @@ from dreamgym_envs.experience.codec import Codec, Prompt
 from dreamgym_envs.experience.decoders import load_decoder
 from dreamgym_envs.experience.decoders.base import Decoder, Session
 from dreamgym_envs.experience.generation import generate
-from dreamgym_envs.experience.model import Prediction, Query
+from dreamgym_envs.experience.model import THRESHOLD, Prediction, Query
 
 ROWS_WORTH_A_THREAD = 4
 
@@ -34,7 +34,13 @@ class LocalModel:
     """
 
     def __init__(
-        self, codec: Codec, decoder: Decoder, *, threads: int | None = None, cache: int = 0, threshold: float = 0.0
+        self,
+        codec: Codec,
+        decoder: Decoder,
+        *,
+        threads: int | None = None,
+        cache: int = 0,
+        threshold: float = THRESHOLD,
     ) -> None:
         if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
             raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
@@ -58,7 +64,7 @@ class LocalModel:
         backend: str = "auto",
         threads: int | None = None,
         cache: int = 0,
-        threshold: float = 0.0,
+        threshold: float = THRESHOLD,
     ) -> "LocalModel":
         """Load a checkpoint directory, as written by `dreamgym fit`.
 
