@@ -223,14 +223,18 @@ class NearMiss(Expert):
         return self._values[item["id"]]
 
     def _wrong(self, item: Mapping[str, JSON]) -> dict[str, str]:
-        """Return values with one option or more chosen otherwise, or not at all."""
+        """Return values of which at least one, where there are any, is another one than asked, or left out."""
         values = dict(super().wanted(item))
+        spoilt = _pick(self.rng, [option["name"] for option in item["options"] if option["name"] in values] or [""])
         for option in item["options"]:
-            roll = self.rng.random()
-            if roll < 0.4:
-                values[option["name"]] = _pick(self.rng, option["values"])
-            elif roll < 0.6:
-                values.pop(option["name"], None)
+            name = option["name"]
+            others = [value for value in option["values"] if value != values.get(name)]
+            if name != spoilt and self.rng.random() < 0.7:
+                continue
+            if others and self.rng.random() < 0.7:
+                values[name] = _pick(self.rng, others)
+            else:
+                values.pop(name, None)
         return values
 
 
