@@ -45,12 +45,12 @@ def fidelity(
         from dreamgym_envs.cli.data import held_out_episodes
         from dreamgym_envs.domains import get_domain
         from dreamgym_envs.evaluation.fidelity import fidelity as run
-        from dreamgym_envs.experience import load_model
+        from dreamgym_envs.experience import THRESHOLD, load_model
         from dreamgym_envs.trajectories.record import Plan
 
         measured = get_domain(domain)
         longest = steps or measured.max_episode_steps
-        loaded = load_model(model, measured, **({} if threshold is None else {"threshold": threshold}))
+        loaded = load_model(model, measured, threshold=THRESHOLD if threshold is None else threshold)
 
         def plan(options: dict[str, Any]) -> "Plan":
             return Plan(players, seed, longest, options=options)

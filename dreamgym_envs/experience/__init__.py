@@ -10,7 +10,7 @@ from dreamgym_envs.experience.model import THRESHOLD, ExperienceModel, Predictio
 if TYPE_CHECKING:
     from dreamgym_envs.domains.base import Domain
 
-__all__ = ["ExperienceModel", "Prediction", "Query", "embedded_checkpoint", "load_model"]
+__all__ = ["THRESHOLD", "ExperienceModel", "Prediction", "Query", "embedded_checkpoint", "load_model"]
 
 
 def embedded_checkpoint(domain: str) -> Path:
