@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all they need on a fresh machine: Python 3.11 or later and this folder.
 #
-#   make demo           train an agent in a dream, play it in the real environment (10 minutes on 2 cores)
+#   make demo           train an agent in a dream, play it in the real environment (7 minutes on 2 cores)
 #   make test           linters, type checks and tests (10 minutes on 2 cores)
 #   make lint           linters and type checks alone
 #   make setup          only install, into .venv
