@@ -326,4 +326,4 @@ def test_the_shop_makes_at_least_a_thousand_steps_a_second():
             steps += 1
             if done:
                 break
-    assert steps / (time.process_time() - start) > 1000
+    assert steps / (time.process_time() - start) > 1000  # 15,000 to 20,000 where nothing else runs
