@@ -10,8 +10,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from dreamgym_envs.wrappers.candidates import VectorCandidateActions
-from dreamgym_envs.wrappers.text import VectorTextArrays
 from gymnasium.vector import AutoresetMode
 from safetensors.torch import load_file, save_file
 from sb3_contrib import MaskablePPO
@@ -33,6 +31,8 @@ from dreamgym_envs.envs.real import RealEnv
 from dreamgym_envs.envs.vector import DreamVectorEnv
 from dreamgym_envs.evaluation.transfer import evaluate
 from dreamgym_envs.experience.model import Prediction, Query
+from dreamgym_envs.wrappers.candidates import VectorCandidateActions
+from dreamgym_envs.wrappers.text import VectorTextArrays
 from tests.toy import Boxes, BoxesEngine, episodes
 
 REAL, DREAM = "Toy/BoxesReal-v0", "Toy/Boxes-v0"

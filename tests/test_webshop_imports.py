@@ -1,7 +1,6 @@
 """Recorded episodes in chat format: what is read, what is cut or skipped, and what is said about it."""
 
 import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dreamgym_envs.assets import asset
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.domains.webshop.imports import ChatFormatError, import_chats, read_chats
 from dreamgym_envs.domains.webshop.pages import render
 from tests.webshop import SHIRT, open_shop
 
-SCHEMA = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "webshop.json")
+SCHEMA = Schema.load(asset("schemas", "webshop.json"))
 DATA = Path(__file__).parents[2] / "shared" / "data" / "webshop" / "sharegpt_webshop.jsonl"
 SEARCH, OPEN, BUY = "search[dress shirt]", f"click[{SHIRT}]", "click[Buy Now]"
 

@@ -4,12 +4,12 @@ import json
 import subprocess
 import sys
 import time
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dreamgym_envs.assets import asset
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.domains.base import Engine
 from dreamgym_envs.domains.webshop import grammar
@@ -18,7 +18,7 @@ from dreamgym_envs.domains.webshop.goals import SPLITS, split_of
 from dreamgym_envs.domains.webshop.real import WebShopEngine
 from dreamgym_envs.domains.webshop.records import CatalogueError
 
-SCHEMA = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "webshop.json")
+SCHEMA = Schema.load(asset("schemas", "webshop.json"))
 
 
 @pytest.fixture(scope="module")

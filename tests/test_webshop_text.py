@@ -1,13 +1,13 @@
 """WebShop's texts, actions and states: pages read back, what the grammar takes, how a page becomes the next state."""
 
 import json
-from importlib import resources
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dreamgym_envs.assets import asset
 from dreamgym_envs.core.delta import apply_delta, diff
 from dreamgym_envs.core.knowledge import revealed
 from dreamgym_envs.core.schema import Schema
@@ -17,7 +17,7 @@ from dreamgym_envs.domains.webshop import grammar, instructions, text
 from dreamgym_envs.domains.webshop.pages import OPTION_NAMES, Listing, Page, read, render
 from tests.webshop import INSTRUCTION, SHIRT, open_shop
 
-SCHEMA = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "webshop.json")
+SCHEMA = Schema.load(asset("schemas", "webshop.json"))
 DATA = Path(__file__).parents[2] / "shared" / "data" / "webshop" / "sharegpt_webshop.jsonl"
 ASIN = SHIRT.lower()
 

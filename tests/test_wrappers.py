@@ -8,16 +8,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from dreamgym_envs.wrappers.candidates import NO_CANDIDATE, CandidateActions, VectorCandidateActions
-from dreamgym_envs.wrappers.features import FeatureEncoder
-from dreamgym_envs.wrappers.infos import domain_of, info_of
-from dreamgym_envs.wrappers.text import TextArrays, VectorTextArrays
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dreamgym_envs.core.types import State
 from dreamgym_envs.envs.real import RealEnv
+from dreamgym_envs.wrappers.candidates import NO_CANDIDATE, CandidateActions, VectorCandidateActions
+from dreamgym_envs.wrappers.features import FeatureEncoder
+from dreamgym_envs.wrappers.infos import domain_of, info_of
+from dreamgym_envs.wrappers.text import TextArrays, VectorTextArrays
 from tests.toy import Boxes, task, thing
 
 DOMAIN = Boxes()

@@ -11,11 +11,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from dreamgym_envs.wrappers.infos import domain_of
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
+
+from dreamgym_envs.wrappers.infos import domain_of
 
 NO_CANDIDATE = "no such candidate"
 """Text sent for an index that has no candidate. No grammar knows it, so it is answered with failure feedback."""

@@ -12,12 +12,13 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from dreamgym_envs.wrappers.features import BUCKETS, CANDIDATE_TOKENS, CONTEXT_TOKENS, FeatureEncoder, IntArray
-from dreamgym_envs.wrappers.infos import domain_of, info_of
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
+
+from dreamgym_envs.wrappers.features import BUCKETS, CANDIDATE_TOKENS, CONTEXT_TOKENS, FeatureEncoder, IntArray
+from dreamgym_envs.wrappers.infos import domain_of, info_of
 
 
 def array_space(encoder: FeatureEncoder) -> spaces.Dict:

@@ -147,8 +147,6 @@ class CandidateAgent:
 
     def with_temperature(self, temperature: float) -> "CandidateAgent":
         """Return the same agent, choosing at another temperature."""
-        if temperature < 0:
-            raise ValueError(f"temperature is {temperature}; expected 0 (always the best candidate) or more")
         return CandidateAgent(replace(self.config, temperature=temperature), self.scorer, self.domain)
 
     def with_provenance(self, **entries: JSON) -> "CandidateAgent":

@@ -148,13 +148,9 @@ def train(
     """
     config = config or PPOConfig()
     folder = Path(out)
-    if algo not in ALGORITHMS:
-        raise ValueError(f"no algorithm {algo!r}; there are: {', '.join(ALGORITHMS)}")
+    checkpoint = checkpoint_in(folder, algo, resume=resume)
     if steps < 1:
         raise ValueError(f"steps is {steps}; expected at least 1")
-    checkpoint = Checkpoint(folder / "checkpoint")
-    if not resume and (checkpoint.exists() or (folder / CONFIG_FILE).exists()):
-        raise FileExistsError(f"{folder} holds an agent already; resume its training or choose another directory")
     warm = load_agent(warm_start) if isinstance(warm_start, str | Path) else warm_start
     vector = make_vector(env_id, num_envs, processes=processes, env_options=env_options)
     try:
@@ -212,6 +208,22 @@ def train(
         )
     finally:
         vector.close()
+
+
+def checkpoint_in(out: str | Path, algo: str, *, resume: bool) -> Checkpoint:
+    """Return the checkpoint, there or yet to come, of a run that may begin or go on in `out`.
+
+    Raises:
+        ValueError: There is no such algorithm.
+        FileExistsError: `out` holds an agent and `resume` is off.
+    """
+    folder = Path(out)
+    if algo not in ALGORITHMS:
+        raise ValueError(f"no algorithm {algo!r}; there are: {', '.join(ALGORITHMS)}")
+    checkpoint = Checkpoint(folder / "checkpoint")
+    if not resume and (checkpoint.exists() or (folder / CONFIG_FILE).exists()):
+        raise FileExistsError(f"{folder} holds an agent already; go on with --resume, or choose another --out")
+    return checkpoint
 
 
 def _shape(domain: Domain, agent: CandidateAgent | None) -> AgentConfig:

@@ -1,6 +1,5 @@
 """`dreamgym record`: play the real environment and keep what happens."""
 
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,8 @@ def mixture(text: str) -> dict[str, float]:
     Raises:
         typer.BadParameter: It is no such text.
     """
+    from dreamgym_envs.trajectories.record import are_shares
+
     shares: dict[str, float] = {}
     for part in text.split(","):
         name, _, share = part.partition("=")
@@ -23,7 +24,7 @@ def mixture(text: str) -> dict[str, float]:
             shares[name.strip()] = float(share or 1)
         except ValueError:
             raise typer.BadParameter(f"{part!r} is no share; expected a mixture such as expert=3,noisy=1") from None
-    if "" in shares or min(shares.values()) < 0 or not 0 < sum(shares.values()) < math.inf:
+    if "" in shares or not are_shares(shares.values()):
         raise typer.BadParameter(f"{text!r} is no mixture; expected one such as expert=3,noisy=1")
     return shares
 

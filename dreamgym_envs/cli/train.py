@@ -45,18 +45,12 @@ def train(
         raise typer.BadParameter("--scratch starts from nothing, --warm-start from an agent; choose one")
     options = env_options(env_id, model, threshold, split, option)
     with session(as_json) as output:
-        from dreamgym_envs.agents.agent import CONFIG_FILE
-        from dreamgym_envs.agents.checkpoint import Checkpoint
-        from dreamgym_envs.agents.training import ALGORITHMS
+        from dreamgym_envs.agents.training import checkpoint_in
         from dreamgym_envs.agents.training import train as run
 
         # Cloning takes a while: what `train` will refuse is better refused before. A run that was interrupted before
         # its first checkpoint has nothing to go on from: it starts anew, from a clone as it did.
-        if algo not in ALGORITHMS:
-            raise ValueError(f"no algorithm {algo!r}; there are: {', '.join(ALGORITHMS)}")
-        begun = Checkpoint(out / "checkpoint").exists()
-        if not resume and (begun or (out / CONFIG_FILE).exists()):
-            raise FileExistsError(f"{out} holds an agent already; go on with --resume, or choose another --out")
+        begun = checkpoint_in(out, algo, resume=resume).exists()
         start: Path | CandidateAgent | None = warm_start
         if start is None and not scratch and not begun:
             start = _clone(env_id, data, limit, seed)

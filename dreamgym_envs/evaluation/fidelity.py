@@ -6,6 +6,8 @@ well on the same tasks as they really did?
 """
 
 from collections.abc import Callable, Sequence
+from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from dreamgym_envs.core.types import State, Trajectory
@@ -94,7 +96,7 @@ def fidelity(
         **one_step_metrics(judgements),
         **consistency_metrics(domain, dreams),
         **player_metrics(domain, trajectories, dreams, max_steps),
-        "mistakes": [judgement.describe() for judgement in judgements if judgement.wrong][:mistakes],
+        "mistakes": [judgement.describe() for judgement in islice(filter(attrgetter("wrong"), judgements), mistakes)],
     }
 
 

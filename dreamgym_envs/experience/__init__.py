@@ -1,10 +1,10 @@
 """The learned environment: queries in, predictions out."""
 
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dreamgym_envs.assets import asset
 from dreamgym_envs.experience.model import THRESHOLD, ExperienceModel, Prediction, Query
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ __all__ = ["THRESHOLD", "ExperienceModel", "Prediction", "Query", "embedded_chec
 
 def embedded_checkpoint(domain: str) -> Path:
     """Return the directory of the checkpoint that ships for a domain."""
-    return Path(str(resources.files("dreamgym_envs.assets"))) / "models" / domain
+    return asset("models", domain)
 
 
 def load_model(

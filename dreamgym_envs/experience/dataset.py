@@ -117,10 +117,13 @@ def dataset(
 def _changed(
     original: Sequence[tuple[Query, Prediction]], relabelled: Iterable[tuple[Query, Prediction]]
 ) -> Iterator[tuple[Query, Prediction]]:
-    """Yield what another task makes a difference to: the examples whose answer is another one."""
-    answers = {(id(query.state.public), query.action): target for query, target in original}
+    """Yield what another task makes a difference to: resets, and the steps whose answer is another one.
+
+    A relabelled episode takes the steps of the original, as far as it goes.
+    """
+    answers = (target for query, target in original if query.action is not None)
     for query, target in relabelled:
-        if query.action is None or answers.get((id(query.state.public), query.action)) != target:
+        if query.action is None or target != next(answers):
             yield query, target
 
 

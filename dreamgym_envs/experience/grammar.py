@@ -253,8 +253,8 @@ class Parser:
     def _array(self, node: Node, path: str, keys: tuple[str, ...]) -> Generator[Choice, int, JSON]:
         """Read elements up to the end token; of an array that becomes known, what was promised and what is invented."""
         assert node.items is not None
-        hidden = node.known is not None or node.commits is not None
-        promised = self._promised(path, keys) if node.known is not None else {}
+        hidden = node.known is not None
+        promised = self._promised(path, keys) if hidden else {}
         most = min(self.codec.tables.most_elements.get(path, MOST_ELEMENTS), node.max_items or MOST_ELEMENTS)
         elements: list[JSON] = []
         while True:

@@ -11,7 +11,7 @@ import multiprocessing
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -54,13 +54,17 @@ class Plan:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        shares = self.players.values()
-        if any(share < 0 for share in shares) or not 0 < sum(shares) < math.inf:
+        if not are_shares(self.players.values()):
             raise ValueError(
                 f"a mixture gives players shares above zero, such as expert=3,random=1; got {self.players}"
             )
         if self.max_steps < 1 or self.repeats < 1:
             raise ValueError(f"max_steps and repeats are {self.max_steps} and {self.repeats}; expected at least 1")
+
+
+def are_shares(numbers: Collection[float]) -> bool:
+    """Return whether numbers can share episodes out among players: none below zero, a finite sum above it."""
+    return all(number >= 0 for number in numbers) and 0 < sum(numbers) < math.inf
 
 
 @dataclass

@@ -4,9 +4,9 @@ import gzip
 import json
 from collections.abc import Iterable
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
+from dreamgym_envs.assets import asset
 from dreamgym_envs.core.records import from_document, to_document
 from dreamgym_envs.core.types import Task, Trajectory
 
@@ -15,7 +15,7 @@ __all__ = ["shipped_tasks", "tasks_file", "write_tasks"]
 
 def tasks_file(domain: str) -> Path:
     """Return the file of tasks that ships for a domain."""
-    return Path(str(resources.files("dreamgym_envs.assets"))) / "tasks" / f"{domain}.jsonl.gz"
+    return asset("tasks", f"{domain}.jsonl.gz")
 
 
 def write_tasks(path: Path, trajectories: Iterable[Trajectory], split: str = "train") -> int:

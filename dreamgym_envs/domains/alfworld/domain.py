@@ -1,13 +1,12 @@
 """ALFWorld as a domain: a household in text, in which things are to be found, treated, placed and looked at."""
 
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from itertools import groupby
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dreamgym_envs.assets import asset
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
 from dreamgym_envs.domains.alfworld import focus, goal, grammar, players, reasoning, relabel, reveals
@@ -31,7 +30,7 @@ class ALFWorld(Domain):
     reference: ClassVar[Mapping[str, Any]] = {"lists_commands": True}
 
     def __init__(self) -> None:
-        self.schema = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "alfworld.json")
+        self.schema = Schema.load(asset("schemas", f"{self.name}.json"))
 
     def parse(self, action: str) -> Action | None:
         """Return a command's parts; see `grammar.parse`."""

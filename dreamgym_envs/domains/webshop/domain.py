@@ -1,12 +1,11 @@
 """WebShop as a domain: a shop in text, in which what an instruction asks for is to be found and bought."""
 
 from collections.abc import Mapping
-from importlib import resources
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dreamgym_envs.assets import asset
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
 from dreamgym_envs.domains.base import Action, Domain, Engine, Player
@@ -29,7 +28,7 @@ class WebShopDomain(Domain):
     held_out: ClassVar[Mapping[str, Mapping[str, Any]]] = {"generated": {"split": "test"}}
 
     def __init__(self) -> None:
-        self.schema = Schema.load(Path(str(resources.files("dreamgym_envs.assets"))) / "schemas" / "webshop.json")
+        self.schema = Schema.load(asset("schemas", f"{self.name}.json"))
 
     def parse(self, action: str) -> Action | None:
         """Return an action's parts; see `grammar.parse`."""

@@ -2,8 +2,9 @@
 
 import json
 from functools import cache
-from importlib import resources
 from typing import Any
+
+from dreamgym_envs.assets import asset
 
 __all__ = ["word_list", "word_set"]
 
@@ -22,6 +23,6 @@ def word_set(name: str) -> frozenset[str]:
 
 @cache
 def _lists() -> dict[str, Any]:
-    path = resources.files("dreamgym_envs.assets") / "words" / "webshop.json"
+    path = asset("words", "webshop.json")
     lists: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return lists
