@@ -24,6 +24,26 @@ def revealed(schema: Schema, before: State, after: State) -> frozenset[Path]:
     return known(schema, after) - known(schema, before)
 
 
+def share_known(schema: Schema, state: State) -> float:
+    """Return the share of the arrays with "x-known" that are known in a state; 1 if there are none."""
+    counts = [0, 0]
+
+    def visit(node: Node, value: JSON, parent: Mapping[str, JSON]) -> None:
+        if node.known is not None:
+            counts[0] += node.known_when(parent)
+            counts[1] += 1
+        if node.kind == "object":
+            for name, child in node.children.items():
+                if not child.private:
+                    visit(child, value[name], value)
+        elif node.kind == "array" and node.items is not None and node.items.kind == "object":
+            for element in value:
+                visit(node.items, element, {})
+
+    visit(schema.root, state.public, {})
+    return counts[0] / counts[1] if counts[1] else 1.0
+
+
 def _known(node: Node, name: str, parent: Mapping[str, JSON], path: Path) -> Iterator[Path]:
     """Yield the known arrays at and below the property `name` of an object `parent` that `node` describes."""
     child, path = node.children[name], (*path, name)

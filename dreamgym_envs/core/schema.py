@@ -1,6 +1,6 @@
 """One JSON Schema, three uses: validator, Gymnasium space, and the tree that the decoding grammar walks.
 
-A domain's abstract state is described once, by a draft 2020-12 JSON Schema with seven keywords of our own:
+A domain's abstract state is described once, by a draft 2020-12 JSON Schema with ten keywords of our own:
 
 - "x-key": name of the property that identifies an element of an array of objects.
 - "x-private": the property is a commitment of the model and never part of an observation.
@@ -11,6 +11,12 @@ A domain's abstract state is described once, by a draft 2020-12 JSON Schema with
 - "x-unique": strings of this kind name one thing each: a name occurs at most once among all properties of the kind.
 - "x-commits": `{"array": path, "by": field}` on a private array: its elements are promises of what the hidden array at
   `path`, in the element named by `field`, will turn out to contain.
+- "x-invented": what the property comes to hold no state before could tell, so a model draws it: a text, a new element.
+- "x-handle": the string is an arbitrary name that follows this pattern, such as "b0????????", where ? is any letter or
+  digit; a new one says nothing, so a model does not write it but is given one that is free.
+- "x-fixed": the property never changes while its element exists, but for an "x-known" array that becomes known.
+
+"default" is JSON Schema's: an element that joins an array has these values at first.
 """
 
 import json
@@ -26,7 +32,7 @@ from gymnasium import spaces
 
 from dreamgym_envs.core.checks import quick_check
 from dreamgym_envs.core.text import CHARSET, FreeText
-from dreamgym_envs.core.types import JSON, State, thaw
+from dreamgym_envs.core.types import JSON, State, freeze, thaw
 
 __all__ = ["CHARSET", "Node", "Schema", "StateError"]
 
@@ -54,6 +60,10 @@ class Node:
         unique: "x-unique".
         ref: "x-ref" as a path.
         commits: "x-commits" as (path of the array, field).
+        invented: "x-invented".
+        handle: "x-handle".
+        fixed: "x-fixed".
+        default: "default" as (value,), empty without one.
         max_items: Most elements of an array, None if unbounded.
         max_length: Most characters of a string.
         minimum: Least integer or number.
@@ -71,6 +81,10 @@ class Node:
     unique: str | None = None
     ref: tuple[str, ...] | None = None
     commits: tuple[tuple[str, ...], str] | None = None
+    invented: bool = False
+    handle: str | None = None
+    fixed: bool = False
+    default: tuple[JSON, ...] = ()
     max_items: int | None = None
     max_length: int = 4096
     minimum: float | None = None
@@ -198,6 +212,10 @@ class Schema:
             "private": document.get("x-private", False),
             "event": document.get("x-event", False),
             "unique": document.get("x-unique"),
+            "invented": document.get("x-invented", False),
+            "handle": document.get("x-handle"),
+            "fixed": document.get("x-fixed", False),
+            "default": (freeze(document["default"]),) if "default" in document else (),
         }
         if "x-ref" in document:
             common["ref"] = tuple(document["x-ref"].split("."))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dreamgym_envs.core.knowledge import revealed
+from dreamgym_envs.core.knowledge import revealed, share_known
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
 from dreamgym_envs.trajectories.tasks import shipped_tasks
@@ -114,6 +114,14 @@ class Domain(ABC):
         commit to the hidden part of an initial state.
         """
 
+    def comparisons(self, task: Task, state: State, action: Action | None) -> tuple[str, ...]:
+        """Return how numbers of the state compare with the instruction's, in a few fixed words, as the action needs it.
+
+        A small model reads words well and digits badly, so the prompt has these words beside the digits. They say
+        nothing that the public state does not. By default there is nothing to compare.
+        """
+        return ()
+
     @abstractmethod
     def explain(self, transition: Transition) -> str:
         """Return the reasoning of a real transition, one check a line: training data where no teacher wrote any."""
@@ -128,6 +136,13 @@ class Domain(ABC):
         Item 0 belongs to the initial state. The default knows of no secrets.
         """
         return [{} for _ in trajectory.steps]
+
+    def disclosed(self, trajectory: Trajectory) -> float:
+        """Return how much of what its world hid an episode has revealed, from 0 to 1; resets are learnt from the rest.
+
+        By default: the share of hidden arrays (schema keyword "x-known") that are known in its last state.
+        """
+        return share_known(self.schema, trajectory.steps[-1].state) if trajectory.steps else 0.0
 
     def relabel(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory | None:
         """Return a real episode as if another task had been set, with the rewards that this gives: more training data.
@@ -148,6 +163,10 @@ class Domain(ABC):
         By default: whether a hidden array (schema keyword "x-known") becomes known.
         """
         return bool(revealed(self.schema, transition.state, transition.next_state))
+
+    def touched(self, state: State, action: Action) -> Sequence[str]:
+        """Return the names of the things that an action may change; by default those that it names."""
+        return action.arguments
 
     @abstractmethod
     def goal_satisfied(self, task: Task, state: State) -> bool:

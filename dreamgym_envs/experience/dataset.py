@@ -8,13 +8,11 @@ if other tasks had been set, and rare outputs are shown more often.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dreamgym_envs.core.delta import Edit
-from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON, State, Trajectory
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.experience.choices import GrammarTables
@@ -56,7 +54,7 @@ def _start(
     domain: Domain, trajectory: Trajectory, hidden: Mapping[str, JSON], coverage: float
 ) -> Iterator[tuple[Query, Prediction]]:
     """Yield the reset of an episode that revealed at least `coverage` of its hidden arrays."""
-    if not hidden or _revealed(domain, trajectory.steps[-1].state) < coverage:
+    if not hidden or domain.disclosed(trajectory) < coverage:
         return
     start = State(trajectory.task.initial.public, hidden)
     if domain.plausible_start(trajectory.task, start):
@@ -65,9 +63,10 @@ def _start(
 
 
 def _by_name(domain: Domain, name: str, value: JSON) -> JSON:
-    """Return a keyed array in the order of its names; that in which an episode happened to reveal it is noise."""
-    key = domain.schema.root.children[name].key
-    if key is None:
+    """Return promises in the order of their names; that in which an episode happened to reveal them is noise."""
+    node = domain.schema.root.children[name]
+    key = node.key
+    if key is None or node.commits is None:
         return value
 
     def place(element: JSON) -> tuple[str, int]:
@@ -93,7 +92,7 @@ def dataset(
         trajectories: The episodes.
         relabels: How many other tasks each episode is relabelled with.
         start_relabels: How many more for the resets of episodes that revealed enough.
-        coverage: Share of hidden arrays that an episode must have revealed to teach resets.
+        coverage: How much an episode must have disclosed to teach resets (see `Domain.disclosed`).
         seed: Of the choice of tasks.
     """
     rng = np.random.default_rng(seed)
@@ -105,7 +104,7 @@ def dataset(
             other = domain.relabel(trajectory, rng)
             if other is not None:
                 pairs += _changed(original, examples(domain, other, coverage))
-        if _revealed(domain, trajectory.steps[-1].state) >= coverage:
+        if domain.disclosed(trajectory) >= coverage:
             for _ in range(start_relabels):
                 other = domain.relabel(trajectory, rng)
                 if other is not None:
@@ -125,26 +124,6 @@ def _changed(
     for query, target in relabelled:
         if query.action is None or target != next(answers):
             yield query, target
-
-
-def _revealed(domain: Domain, state: State) -> float:
-    """Return the share of arrays with "x-known" that are known in a state."""
-    counts = [0, 0]
-
-    def visit(node: Node, value: JSON, parent: Any) -> None:
-        if node.known is not None:
-            counts[0] += node.known_when(parent)
-            counts[1] += 1
-        if node.kind == "object":
-            for name, child in node.children.items():
-                if not child.private:
-                    visit(child, value[name], value)
-        elif node.kind == "array" and node.items is not None and node.items.kind == "object":
-            for element in value:
-                visit(node.items, element, {})
-
-    visit(domain.schema.root, state.public, {})
-    return counts[0] / counts[1] if counts[1] else 1.0
 
 
 def encode(codec: Codec, tables: GrammarTables, query: Query, target: Prediction, invented_weight: float) -> Encoded:

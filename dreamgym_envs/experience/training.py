@@ -56,7 +56,7 @@ class FitConfig:
             feedback, reward); see `balanced`.
         relabels: How many other tasks each episode is relabelled with.
         start_relabels: How many more for the resets of episodes that revealed enough.
-        coverage: Share of hidden arrays that an episode must have revealed to teach resets.
+        coverage: How much an episode must have disclosed to teach resets (see `Domain.disclosed`).
         history: Past steps in a prompt.
         demonstrations: Most demonstrations in a prompt.
         seed: Seeds initialisation and order.
