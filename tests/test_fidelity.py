@@ -9,6 +9,7 @@ import pytest
 
 from dreamgym_envs.core.delta import Edit, diff
 from dreamgym_envs.core.knowledge import known, revealed
+from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import State, Task, Trajectory, Transition
 from dreamgym_envs.evaluation.consistency import contradictions
 from dreamgym_envs.evaluation.fidelity import fidelity
@@ -16,9 +17,11 @@ from dreamgym_envs.evaluation.one_step import judge, one_step_metrics, real_tran
 from dreamgym_envs.evaluation.rollouts import Start, dream_rollouts
 from dreamgym_envs.experience.model import Prediction, Query
 from dreamgym_envs.trajectories.record import Plan, play_episode
+from tests.toy import SCHEMA as TOY
 from tests.toy import Boxes, thing
 
 SCHEMA = Boxes.schema
+LAMP = {"lamp": {"enum": ["on", "off"]}}
 
 
 class Seeker:
@@ -151,6 +154,53 @@ def test_false_successes_are_counted_per_thousand_transitions() -> None:
     assert result["paid_satisfied"] < 1.0  # and the dreams' audit sees them, too
 
 
+def test_precision_is_the_share_of_the_predicted_successes_that_are_true() -> None:
+    def generous(query: Query, prediction: Prediction) -> Prediction:
+        return replace(prediction, reward=1.0, terminated=True) if query.action == "look box 1" else prediction
+
+    result = measure(Faulty(generous))
+    assert measure(Honest())["success_precision"] == 1.0
+    assert result["success_precision"] == result["successes"] / (result["successes"] + result["false_successes"]) < 1
+    assert measure(Faulty(lambda _, said: replace(said, reward=0.0)))["success_precision"] is None
+
+
+def test_the_error_of_the_reward_is_over_the_ends_of_episodes_true_or_predicted() -> None:
+    stingy = measure(Faulty(lambda query, said: replace(said, reward=said.reward * 0.75)))
+    assert measure(Honest())["reward_mae"] == 0.0
+    assert stingy["reward_mae"] == pytest.approx(0.25)
+
+    def hasty(query: Query, said: Prediction) -> Prediction:
+        return replace(said, reward=0.5, terminated=True) if query.action == "look box 1" else said
+
+    result = measure(Faulty(hasty))
+    wrong = sum(t.action == "look box 1" for t in real_transitions(DOMAIN, EPISODES))
+    assert result["reward_mae"] == pytest.approx(0.5 * wrong / (wrong + result["successes"]))
+    looks = [replace(EPISODES[0], steps=EPISODES[0].steps[:1])]
+    assert measure(Honest(), looks)["reward_mae"] is None  # nothing ends
+
+
+def test_each_enum_of_the_public_state_has_its_accuracy() -> None:
+    class Lit(PlayedBoxes):
+        """Boxes under a lamp that is always on."""
+
+        schema = Schema({**TOY, "required": [*TOY["required"], "lamp"], "properties": {**TOY["properties"], **LAMP}})
+
+    def lit(state: State) -> State:
+        return State({**state.public, "lamp": "on"}, state.private)
+
+    def dark(query: Query, said: Prediction) -> Prediction:
+        edits = {"look box 1": Edit("set", ("lamp",), "off"), "look box 2": Edit("set", ("lamp",), "broken")}
+        return replace(said, delta=(*said.delta, edits[query.action])) if query.action in edits else said
+
+    transitions = [
+        replace(t, state=lit(t.state), next_state=lit(t.next_state)) for t in real_transitions(DOMAIN, EPISODES)
+    ]
+    result = one_step_metrics(list(judge(Lit(), Faulty(dark), transitions)))
+    wrong = sum(t.action in ("look box 1", "look box 2") for t in transitions)
+    assert result["enum_accuracy"] == {"lamp": pytest.approx(1 - wrong / len(transitions))}
+    assert measure(Honest())["enum_accuracy"] == {}  # boxes have none
+
+
 @pytest.mark.parametrize(
     "edit", [Edit("set", ("colour",), "red"), Edit("set", ("feedback",), 7), Edit("remove", ("boxes",), ("box 9",))]
 )
@@ -250,7 +300,7 @@ def boxes(*contents: tuple[str, ...] | None, held: str = "", wet: str = "") -> S
 
 
 @pytest.mark.parametrize(
-    ("after", "named", "what"),
+    ("after", "touched", "what"),
     [
         (boxes(("ball 1",), None), [], None),
         (boxes(("ball 1",), ("pin 1",)), [], None),
@@ -269,10 +319,103 @@ def boxes(*contents: tuple[str, ...] | None, held: str = "", wet: str = "") -> S
     ],
 )
 def test_a_contradiction_is_a_revealed_fact_that_no_longer_holds(
-    after: State, named: list[str], what: str | None
+    after: State, touched: list[str], what: str | None
 ) -> None:
-    found = contradictions(SCHEMA, boxes(("ball 1",), None), after, named)
+    found = contradictions(SCHEMA, boxes(("ball 1",), None), after, touched)
     assert (found == []) if what is None else any(what in sentence for sentence in found)
+
+
+LETTERS = Schema(
+    {
+        "type": "object",
+        "required": ["sender", "letters", "piles", "marks", "weather"],
+        "properties": {
+            "sender": {"type": "string", "x-fixed": True},
+            "letters": {
+                "type": "array",
+                "x-key": "name",
+                "items": {
+                    "type": "object",
+                    "required": ["name", "stamp", "status", "lines", "notes"],
+                    "properties": {
+                        "name": {"type": "string", "x-unique": "letter"},
+                        "stamp": {"type": "string", "x-fixed": True},
+                        "status": {"enum": ["shut", "read"]},
+                        "lines": {
+                            "type": "array",
+                            "items": {"type": "string"},
+                            "x-known": {"field": "status", "values": ["read"]},
+                            "x-fixed": True,
+                        },
+                        "notes": {"type": "array", "items": {"type": "string"}},
+                    },
+                },
+            },
+            "piles": {
+                "type": "array",
+                "x-key": "name",
+                "items": {
+                    "type": "object",
+                    "required": ["name", "letters"],
+                    "properties": {
+                        "name": {"type": "string"},
+                        "letters": {"type": "array", "x-fixed": True, "items": {"type": "string", "x-ref": "letters"}},
+                    },
+                },
+            },
+            "marks": {
+                "type": "array",
+                "x-key": "name",
+                "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+            },
+            "weather": {"enum": ["sun", "rain"]},
+        },
+    }
+)
+"""Letters with stamps and, once they are read, lines, that nothing changes; marks come and go."""
+
+
+def post(stamp: str = "blue", lines: tuple[str, ...] | None = None, **changes: Any) -> State:
+    """Return a state with one letter, which nobody has read if it has no lines."""
+    letter = {
+        "name": "a",
+        "stamp": stamp,
+        "status": "shut" if lines is None else "read",
+        "lines": lines or (),
+        "notes": changes.pop("notes", ()),
+    }
+    piles = ({"name": "left", "letters": ("a",)},)
+    mark = ({"name": "cross"},)
+    public = {"sender": "Eve", "letters": (letter,), "piles": piles, "marks": mark, "weather": "sun", **changes}
+    return State(public)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "touched", "what"),
+    [
+        (post(), post(weather="rain"), [], []),
+        (post(), post(lines=("hello",)), ["a"], []),
+        (post(lines=("hello",)), post(lines=("hello",), notes=("short",)), ["a"], []),
+        (post(), post(marks=()), [], []),
+        (post(), post(stamp="red"), ["a"], ["letters/a/stamp changed although it is fixed"]),
+        (post(lines=("hello",)), post(lines=("bye",)), ["a"], ["letters/a/lines changed although it is fixed"]),
+        (post(), post(stamp="red"), [], ["a changed although the action does not touch it"]),
+        (post(), post(sender="Ann"), ["a"], ["sender changed although it is fixed"]),
+        (
+            post(),
+            post(piles=({"name": "left", "letters": ()},)),
+            ["a"],
+            ["piles/left/letters changed although it is fixed"],
+        ),
+        (post(), post(piles=()), ["a"], ["piles/left is gone"]),
+        (post(lines=("hello",)), post(letters=()), ["a"], ["a is gone"]),
+        (post(lines=("hello",)), post(), ["a"], ["letters/a/lines was known and is hidden again"]),
+    ],
+)
+def test_what_is_fixed_stays_whatever_the_action_touches(
+    before: State, after: State, touched: list[str], what: list[str]
+) -> None:
+    assert contradictions(LETTERS, before, after, touched) == what
 
 
 def test_real_episodes_have_no_contradictions() -> None:
@@ -280,7 +423,8 @@ def test_real_episodes_have_no_contradictions() -> None:
         for transition in trajectory.transitions():
             action = DOMAIN.parse(transition.action)
             assert action is not None
-            assert not contradictions(SCHEMA, transition.state, transition.next_state, action.arguments)
+            touched = DOMAIN.touched(transition.state, action)
+            assert not contradictions(SCHEMA, transition.state, transition.next_state, touched)
 
 
 def test_contradictions_are_counted_per_hundred_steps_of_dream() -> None:

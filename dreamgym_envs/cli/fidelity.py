@@ -91,13 +91,17 @@ def _show(console: "Console", result: dict[str, Any]) -> None:
     facts = Table(show_header=False, box=None)
     for name in (
         "success_recall",
+        "success_precision",
         "false_success_per_1000",
+        "reward_mae",
         "invalid",
         "contradictions_per_100",
         "paid_satisfied",
         "failed_starts",
     ):
         facts.add_row(name.replace("_", " "), _number(result[name]))
+    for name, share in result["enum_accuracy"].items():
+        facts.add_row(f"{name.replace('_', ' ')} right", _number(share))
     console.print(facts)
     players = Table(title="success on the same tasks, 95 % interval", title_justify="left")
     for name in ("player", "episodes", "real", "dream"):

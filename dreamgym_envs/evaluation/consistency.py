@@ -1,8 +1,9 @@
 """Does a dream stick to what it has shown? Contradictions between a state and the next, read off the schema alone.
 
-Whatever has been revealed is a fact: a thing (schema keyword "x-unique") is where and as it was seen until an action
-names it; what a place holds (keyword "x-known") stays known, and nothing joins it unnamed; an element of a keyed array
-stays. Real trajectories have no contradictions, which a test holds this module to.
+Whatever has been revealed is a fact. A thing (schema keyword "x-unique") is never gone, and is where and as it was seen
+until an action touches it. What a place holds (keyword "x-known") stays known, and nothing joins it untouched. What is
+fixed (keyword "x-fixed") stays as it is, whatever is touched. An element of a keyed array stays if it holds what is
+known or fixed. Real trajectories have no contradictions, which a test holds this module to.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,21 +32,22 @@ class Sighting:
     looks: JSON
 
 
-def contradictions(schema: Schema, before: State, after: State, named: Sequence[str]) -> list[str]:
+def contradictions(schema: Schema, before: State, after: State, touched: Sequence[str]) -> list[str]:
     """Return what a step contradicts of the facts revealed before it, one sentence each.
 
     Args:
         schema: The domain's schema.
         before: The state before the step.
         after: The state after it.
-        named: The arguments of the action: the things that it may change.
+        touched: Names of the things that the action may change; see `Domain.touched`.
     """
     was, now = _sightings(schema, before), _sightings(schema, after)
     return [
         *_in_two_places(now),
         *_lost(was, now),
-        *_changed_unnamed(was, now, named),
-        *_joined_unnamed(was, now, named, known(schema, before)),
+        *_changed_untouched(was, now, touched),
+        *_joined_untouched(was, now, touched, known(schema, before)),
+        *_fixed_changed(schema, before, after, touched),
         *_places_lost(schema, before, after),
     ]
 
@@ -62,32 +64,69 @@ def _lost(was: Mapping[Name, list[Sighting]], now: Mapping[Name, list[Sighting]]
             yield f"{name} is gone"
 
 
-def _changed_unnamed(
-    was: Mapping[Name, list[Sighting]], now: Mapping[Name, list[Sighting]], named: Sequence[str]
+def _changed_untouched(
+    was: Mapping[Name, list[Sighting]], now: Mapping[Name, list[Sighting]], touched: Sequence[str]
 ) -> Iterator[str]:
     for (kind, name), [old, *_] in was.items():
         for new in now.get((kind, name), [])[:1]:
-            if name not in named and old != new:
-                yield f"{name} changed although the action does not name it"
+            if name not in touched and old != new:
+                yield f"{name} changed although the action does not touch it"
 
 
-def _joined_unnamed(
+def _joined_untouched(
     was: Mapping[Name, list[Sighting]],
     now: Mapping[Name, list[Sighting]],
-    named: Sequence[str],
+    touched: Sequence[str],
     known_before: frozenset[Path],
 ) -> Iterator[str]:
     for (kind, name), [new, *_] in now.items():
-        if (kind, name) not in was and name not in named and new.place in known_before:
+        if (kind, name) not in was and name not in touched and new.place in known_before:
             yield f"{name} joined {'/'.join(new.place)}, which was known without it"
 
 
+def _fixed_changed(schema: Schema, before: State, after: State, touched: Sequence[str]) -> Iterator[str]:
+    for name in schema.public_names:
+        node = schema.root.children[name]
+        yield from _changes(node, before.public, after.public, name, (name,), touched)
+
+
+def _changes(
+    node: Node,
+    before: Mapping[str, JSON],
+    after: Mapping[str, JSON],
+    name: str,
+    path: Path,
+    touched: Sequence[str],
+) -> Iterator[str]:
+    """Yield the fixed properties at and below the property `name`, which `node` describes, that are not what they were.
+
+    Changes of untouched things are left out: they are contradictions anyway, whatever changed.
+    """
+    was, now = before[name], after[name]
+    if node.fixed:
+        hidden = node.known is not None and not (node.known_when(before) and node.known_when(after))
+        if was != now and not hidden:
+            yield f"{'/'.join(path)} changed although it is fixed"
+    elif node.kind == "object":
+        for inner, child in node.children.items():
+            yield from _changes(child, was, now, inner, (*path, inner), touched)
+    elif node.kind == "array" and node.key is not None and node.items is not None:
+        unique = node.items.children[node.key].unique is not None
+        later = {element[node.key]: element for element in now}
+        for element in was:
+            key = element[node.key]
+            if key in later and (key in touched or not unique):
+                for inner, child in node.items.children.items():
+                    yield from _changes(child, element, later[key], inner, (*path, key, inner), touched)
+
+
 def _places_lost(schema: Schema, before: State, after: State) -> Iterator[str]:
-    lost = _elements(schema, before) - _elements(schema, after)
-    for path in sorted(lost):
-        yield f"{'/'.join(path)} is gone"
+    gone = _elements(schema, before) - _elements(schema, after)
+    for path in sorted(gone):
+        if _lasts(schema.root.children[path[0]]):
+            yield f"{'/'.join(path)} is gone"
     for path in sorted(known(schema, before) - known(schema, after)):
-        if path[:2] not in lost:
+        if path[:2] not in gone:
             yield f"{'/'.join(path)} was known and is hidden again"
 
 
@@ -123,12 +162,21 @@ def _walk(node: Node, value: JSON, path: Path, parent: Mapping[str, JSON]) -> It
 
 
 def _elements(schema: Schema, state: State) -> frozenset[Path]:
-    """Return the paths of the elements of keyed arrays at the root whose names are not unique things."""
+    """Return the paths of the elements of keyed arrays at the root."""
     return frozenset(
         (name, element[node.key])
         for name in schema.public_names
         if (node := schema.root.children[name]).key is not None
-        and node.items is not None
-        and node.items.children[node.key].unique is None
         for element in state.public[name]
     )
+
+
+def _lasts(node: Node) -> bool:
+    """Return whether the elements of a keyed array are to stay because they hold facts; `_lost` sees to things."""
+    assert node.key is not None and node.items is not None
+    return node.items.children[node.key].unique is None and _holds_facts(node.items)
+
+
+def _holds_facts(node: Node) -> bool:
+    below = (*node.children.values(), *([node.items] if node.items is not None else []))
+    return node.fixed or node.known is not None or any(map(_holds_facts, below))

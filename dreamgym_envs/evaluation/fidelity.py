@@ -112,8 +112,8 @@ def consistency_metrics(domain: Domain, dreams: Sequence[Trajectory], steps: int
         before = dream.task.initial
         for step in dream.steps[:steps]:
             action = domain.parse(step.action)
-            named = action.arguments if action is not None else ()
-            found += [f"{step.action}: {text}" for text in contradictions(domain.schema, before, step.state, named)]
+            touched = domain.touched(before, action) if action is not None else ()
+            found += [f"{step.action}: {text}" for text in contradictions(domain.schema, before, step.state, touched)]
             before = step.state
             taken += 1
     return {

@@ -4,7 +4,7 @@ Each query has the true state, with the hidden part that the episode revealed in
 decoding is greedy. Every prediction is applied and checked against the schema.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -30,6 +30,7 @@ class Judgement:
         predicted: The state that it leads to; None if it cannot be applied or breaks the schema.
         error: Why it is invalid, empty if it is not.
         state_right: Whether the next public state is right; the order within keyed arrays does not matter.
+        enums_right: For each enum at the root of the public state, whether it is right.
     """
 
     transition: Transition
@@ -39,6 +40,7 @@ class Judgement:
     predicted: State | None
     error: str
     state_right: bool
+    enums_right: Mapping[str, bool]
 
     @property
     def exact(self) -> bool:
@@ -125,8 +127,21 @@ def _compare(domain: Domain, transition: Transition, prediction: Prediction) -> 
         domain.schema.validate(predicted)
     except (DeltaError, StateError) as problem:
         predicted, error = None, str(problem)
-    right = predicted is not None and _same(domain.schema.root, predicted.public, transition.next_state.public)
-    return Judgement(transition, action.verb, not domain.reveals(transition), prediction, predicted, error, right)
+    truth = transition.next_state.public
+    return Judgement(
+        transition=transition,
+        verb=action.verb,
+        deterministic=not domain.reveals(transition),
+        prediction=prediction,
+        predicted=predicted,
+        error=error,
+        state_right=predicted is not None and _same(domain.schema.root, predicted.public, truth),
+        enums_right={
+            name: predicted is not None and predicted.public[name] == truth[name]
+            for name in domain.schema.public_names
+            if domain.schema.root.children[name].kind == "enum"
+        },
+    )
 
 
 def _same(node: Node, left: JSON, right: JSON) -> bool:
@@ -145,18 +160,33 @@ def one_step_metrics(judgements: Sequence[Judgement]) -> dict[str, Any]:
     """Return the one-step part of a fidelity report; shares are None where there is nothing to share.
 
     Keys: n, all_exact, deterministic (how many transitions are), deterministic_exact, successes (how many transitions
-    are), success_recall, false_successes, false_success_per_1000, invalid (predictions that break the schema),
-    by_verb (the same shares for each verb of the grammar).
+    are), success_recall (share of the true successes that are predicted), success_precision (share of the predicted
+    successes that are true), false_successes, false_success_per_1000, reward_mae (mean absolute error of the reward
+    of the transitions that end the episode, in truth or by the prediction), enum_accuracy (for each enum at the root of
+    the public state, such as the kind of a page, the share of predictions that have it right; an invalid one has not),
+    invalid (predictions that break the schema), by_verb (the shares of exact ones for each verb of the grammar).
     """
     successes = [j for j in judgements if j.success]
-    false = sum(j.predicted_success and not j.success for j in judgements)
+    claimed = [j for j in judgements if j.predicted_success]
+    false = sum(not j.success for j in claimed)
+    misses = [
+        abs(j.prediction.reward - j.transition.reward)
+        for j in judgements
+        if j.transition.terminated or j.prediction.terminated
+    ]
     verbs = sorted({j.verb for j in judgements})
     return {
         **_exactness(judgements),
         "successes": len(successes),
         "success_recall": _share([j.predicted_success for j in successes]),
+        "success_precision": _share([j.success for j in claimed]),
         "false_successes": false,
         "false_success_per_1000": 1000 * false / len(judgements) if judgements else None,
+        "reward_mae": sum(misses) / len(misses) if misses else None,
+        "enum_accuracy": {
+            name: _share([j.enums_right[name] for j in judgements])
+            for name in (judgements[0].enums_right if judgements else ())
+        },
         "invalid": sum(bool(j.error) for j in judgements),
         "by_verb": {verb: _exactness([j for j in judgements if j.verb == verb]) for verb in verbs},
     }
