@@ -8,9 +8,10 @@ import pytest
 
 from dreamgym_envs.core.types import State, Step, Task, Trajectory
 from dreamgym_envs.domains.webshop import grammar, text
-from dreamgym_envs.domains.webshop.needs import asked_values, fit, open_item, prices
+from dreamgym_envs.domains.webshop.needs import asked_values, fit, prices
 from dreamgym_envs.domains.webshop.players import PLAYERS, player
 from dreamgym_envs.domains.webshop.real import WebShopEngine
+from dreamgym_envs.domains.webshop.views import open_item
 from tests.webshop import INSTRUCTION, SHIRT, open_shop
 
 SEARCH, OPEN = "search[dress shirt]", f"click[{SHIRT.lower()}]"

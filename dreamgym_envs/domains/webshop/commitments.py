@@ -1,70 +1,130 @@
 """What an action can touch, and which products an episode reveals that were there all along.
 
 A dream commits at reset to a few products: one that satisfies the instruction and near misses, so that a good search
-can succeed. A commitment is over once the item's page was open and has borne out what was promised.
+can succeed. A commitment holds for the whole episode: what its item's pages have not borne out yet, and whether a
+purchase of it is paid, follows from it to the end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory
 from dreamgym_envs.domains.base import Action
-from dreamgym_envs.domains.webshop.needs import Fit, asked_values, fit
+from dreamgym_envs.domains.webshop.instructions import price_limit
+from dreamgym_envs.domains.webshop.needs import Fit, asked_values, fit, prices
 from dreamgym_envs.domains.webshop.pages import SUB_PAGES
+from dreamgym_envs.domains.webshop.verdict import shown, verdicts
+from dreamgym_envs.domains.webshop.views import open_item, results, results_row, target
 
-__all__ = ["MOST", "focus", "hindsight", "plausible", "settle"]
+__all__ = ["MOST", "comparisons", "disclosed", "focus", "hindsight", "plausible"]
 
 MOST = 3
 """Most commitments of a start; the schema's "maxItems"."""
+
+_RECENT = 20
+"""Items shown last that a page of results can show again."""
 
 _Row = Mapping[str, JSON]
 
 
 def focus(task: Task, state: State, action: Action | None) -> Mapping[str, JSON]:
-    """Return the part of the state that an action can touch; see `Domain.focus`.
+    """Return the part of the state that an action can touch or depends on; see `Domain.focus`.
 
-    A new search and the way back to the search page touch every item that was shown, since those drop out of the
-    list; everything else touches one page of results, or one item.
+    Where an action turns to a page of results that was shown before, that page is all it takes. To a new one belong
+    the items that may come again, and the commitments that were not found yet.
     """
-    public, hidden = state.public, state.private.get("hidden", ())
+    public = state.public
     page = public["page"]
     if action is None:
         return {"page": page}
-    verb, rows = action.verb, public["items"]
-    part: dict[str, JSON] = {"page": page, "open": public["open"]}
-    keys = set(public["open"])
-    if verb in ("search", "back"):
-        part |= {"chosen": public["chosen"], "items": _picked(rows, "id", "listed", "status")}
-        return {**part, "hidden": hidden} if verb == "search" and hidden else part
-    if verb in ("next", "prev") and page == "results":
-        number = public["page_number"] + (1 if verb == "next" else -1)
-        there = [row for row in rows if row["listed"] == number]
-        part |= {name: public[name] for name in ("query", "page_number", "total")}
-        part["items"] = _picked(there, "id")
-        return part if there or not hidden else {**part, "hidden": hidden}
+    verb = action.verb
+    if verb == "search":
+        return {**_part(public, "page", "open", "chosen"), **_turned(state, target(state, action))}
+    if verb == "back":
+        return _part(public, "page", "open", "chosen")
     if page == "results":
-        keys = set(action.arguments)
-        part["page_number"] = public["page_number"]
-        part["items"] = tuple(row for row in rows if row["id"] in keys)
-    elif verb == "click":
-        part |= {"chosen": public["chosen"], "items": _picked([r for r in rows if r["id"] in keys], "id", "options")}
+        return {**_part(public, "page", "page_number", "query"), **_among_results(state, action)}
+    if page == "item":
+        return _on_item(state, verb)
+    return _part(public, "page", "open")
+
+
+def _turned(state: State, name: str | None, *others: _Row) -> dict[str, JSON]:
+    """Return what tells a page of results of a name; `others` are pages to show beside it."""
+    known = results_row(state, name) if name is not None else None
+    rows = others if known is None else (*others, known)
+    part: dict[str, JSON] = {"results": _picked(rows, "name", "total")}
+    if name is None or known is not None:
         return part
-    else:
-        shown = ("id", "title", "price", "attributes", "read") if verb in ("buy", *SUB_PAGES) else ("id",)
-        part |= {"chosen": public["chosen"], "items": _picked([r for r in rows if r["id"] in keys], *shown)}
-        if verb == "prev":
-            return {**part, "page_number": public["page_number"]}
-    promised = tuple(entry for entry in hidden if entry["id"] in keys)
-    return {**part, "hidden": promised} if promised else part
+    items = state.public["items"]
+    found = {item["id"] for item in items}
+    left = [entry for entry in state.private.get("hidden", ()) if entry["id"] not in found]
+    part["items"] = _picked(items[-_RECENT:], "id", "title")
+    return {**part, "hidden": _picked(left, "id", "title", "price")} if left else part
 
 
-def _picked(rows: Sequence[_Row], *names: str) -> tuple[_Row, ...]:
-    return tuple({name: row[name] for name in names} for row in rows)
+def _among_results(state: State, action: Action) -> dict[str, JSON]:
+    here = results(state)
+    if action.verb in ("next", "prev"):
+        return _turned(state, target(state, action), here)
+    keys = action.arguments
+    listed = tuple(key for key in keys if key in here["items"])
+    rows = tuple(item for item in state.public["items"] if item["id"] in keys)
+    return {"results": ({"name": here["name"], "items": listed},), "items": rows, **_promised(state, keys)}
+
+
+def _on_item(state: State, verb: str) -> dict[str, JSON]:
+    public = state.public
+    rows = [item for item in public["items"] if item["id"] in public["open"]]
+    if verb in SUB_PAGES:
+        part = {**_part(public, "page", "open"), "items": _picked(rows, "id", "title", "attributes", "read")}
+        return {**part, **_promised(state, public["open"])}
+    part = _part(public, "page", "open", "chosen")
+    if verb == "prev":
+        return {**part, "page_number": public["page_number"]}
+    if verb == "buy":
+        part["items"] = _picked(rows, "id", "title", "price", "attributes", "read")
+        return {**part, **_promised(state, public["open"])}
+    return {**part, "items": _picked(rows, "id", "options")} if verb == "click" else part
+
+
+def _part(public: Mapping[str, JSON], *names: str) -> dict[str, JSON]:
+    return {name: public[name] for name in names}
+
+
+def _picked(rows: Iterable[_Row], *names: str) -> tuple[_Row, ...]:
+    return tuple(_part(row, *names) for row in rows)
+
+
+def _promised(state: State, keys: Iterable[str]) -> dict[str, JSON]:
+    entries = tuple(entry for entry in state.private.get("hidden", ()) if entry["id"] in keys)
+    return {"hidden": entries} if entries else {}
+
+
+def comparisons(task: Task, state: State, action: Action | None) -> tuple[str, ...]:
+    """Return how the open item's price tag compares with the instruction's limit; see `Domain.comparisons`.
+
+    Only a purchase needs it.
+    """
+    item = open_item(state)
+    if action is None or action.verb != "buy" or state.public["page"] != "item" or item is None:
+        return ()
+    limit, tag = price_limit(task.instruction), prices(item["price"])
+    if limit is None:
+        return ("no limit",)
+    if not tag:
+        return ()
+    if max(tag) <= limit:
+        return ("price within",)
+    return ("price above",) if min(tag) > limit else ("price spans the limit",)
 
 
 def hindsight(trajectory: Trajectory) -> list[Mapping[str, JSON]]:
-    """Return the products before each step that the rest of the episode reveals; see `Domain.hindsight`.
+    """Return the products that the whole episode reveals, the same before each step; see `Domain.hindsight`.
 
-    They are the items that were opened: the bought one first, then those that fit the instruction best.
+    They are the items that were opened: the bought one first, then those that fit the instruction best. What was
+    bought has also the goal's attributes that its reward says it has, though none of its pages was open that shows
+    them: so the reward follows from the commitment.
     """
     if not trajectory.steps:
         return []
@@ -73,25 +133,29 @@ def hindsight(trajectory: Trajectory) -> list[Mapping[str, JSON]]:
     bought = last["open"] if last["page"] == "done" else ()
     opened.sort(key=lambda row: (row["id"] not in bought, -fit(instruction, row).score))
     hidden = tuple(_commitment(instruction, row) for row in opened[:MOST])
-    before = (trajectory.task.initial, *(step.state for step in trajectory.steps[:-1]))
-    return [{"hidden": _left(hidden, state)} for state in before]
+    if bought and hidden:
+        first = hidden[0]
+        hidden = ({**first, "attributes": (*first["attributes"], *_paid(trajectory))}, *hidden[1:])
+    return [{"hidden": hidden} for _ in trajectory.steps]
 
 
-def _commitment(instruction: str, row: _Row) -> _Row:
+def _commitment(instruction: str, row: _Row) -> dict[str, Any]:
     values = tuple(asked_values(instruction, row["options"]).values())
-    return {**{name: row[name] for name in ("id", "title", "price")}, "values": values, "attributes": row["attributes"]}
+    return {**_part(row, "id", "title", "price"), "values": values, "attributes": row["attributes"]}
 
 
-def settle(state: State) -> State:
-    """Return a state without the commitments that the items' pages have made good."""
-    hidden = state.private.get("hidden", ())
-    left = _left(hidden, state) if hidden else hidden
-    return state if len(left) == len(hidden) else State(state.public, {**state.private, "hidden": left})
+def _paid(trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the goal's attributes that the bought item has by its reward, and that no page has shown."""
+    last = trajectory.steps[-1]
+    item, verdict = open_item(last.state), next(verdicts(trajectory.task, last.state, last.reward), None)
+    if item is None or verdict is None:
+        return ()
+    return tuple(words for words, met in verdict.attributes.items() if met and not shown(item, words))
 
 
-def _left(hidden: Sequence[_Row], state: State) -> tuple[_Row, ...]:
-    opened = {row["id"]: set(row["attributes"]) for row in state.public["items"] if row["status"] == "opened"}
-    return tuple(e for e in hidden if e["id"] not in opened or not opened[e["id"]].issuperset(e["attributes"]))
+def disclosed(trajectory: Trajectory) -> float:
+    """Return 1 if the episode found a product that satisfies its task, else 0; see `Domain.disclosed`."""
+    return float(trajectory.success)
 
 
 def plausible(instruction: str, state: State) -> bool:
@@ -104,9 +168,9 @@ def plausible(instruction: str, state: State) -> bool:
     known = {row["id"] for row in state.public["items"]}
     if state.public["page"] == "done" or any(e["id"] in known or not e["price"].startswith("$") for e in hidden):
         return False
-    found = [_promised(instruction, entry) for entry in hidden]
+    found = [_fit(instruction, entry) for entry in hidden]
     return any(promised.kind > 0 and promised.price for promised in found)
 
 
-def _promised(instruction: str, entry: _Row) -> Fit:
+def _fit(instruction: str, entry: _Row) -> Fit:
     return fit(instruction, {**entry, "options": (), "status": "listed"})

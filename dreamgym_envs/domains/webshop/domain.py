@@ -1,6 +1,6 @@
 """WebShop as a domain: a shop in text, in which what an instruction asks for is to be found and bought."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +9,7 @@ from dreamgym_envs.assets import asset
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
 from dreamgym_envs.domains.base import Action, Domain, Engine, Player
-from dreamgym_envs.domains.webshop import commitments, grammar, players, reasoning, relabel, verdict
+from dreamgym_envs.domains.webshop import commitments, grammar, players, reasoning, relabel, verdict, views
 from dreamgym_envs.domains.webshop.pages import SUB_PAGES
 
 __all__ = ["WebShopDomain"]
@@ -46,6 +46,14 @@ class WebShopDomain(Domain):
         """Return what an action touches; see `commitments.focus`."""
         return commitments.focus(task, state, action)
 
+    def comparisons(self, task: Task, state: State, action: Action | None) -> tuple[str, ...]:
+        """Return how the price of what is bought compares with the limit; see `commitments.comparisons`."""
+        return commitments.comparisons(task, state, action)
+
+    def touched(self, state: State, action: Action) -> Sequence[str]:
+        """Return what an action names, and the open item."""
+        return (*action.arguments, *state.public["open"])
+
     def explain(self, transition: Transition) -> str:
         """Return the checklist behind a transition; see `reasoning.explain`.
 
@@ -54,16 +62,16 @@ class WebShopDomain(Domain):
         """
         return reasoning.explain(transition)
 
-    def settle(self, state: State) -> State:
-        """Return a state without the commitments that have come true; see `commitments.settle`."""
-        return commitments.settle(state)
-
     def hindsight(self, trajectory: Trajectory) -> list[Mapping[str, JSON]]:
         """Return which products were there all along; see `commitments.hindsight`."""
         return commitments.hindsight(trajectory)
 
+    def disclosed(self, trajectory: Trajectory) -> float:
+        """Return whether the episode found what satisfies its task; see `commitments.disclosed`."""
+        return commitments.disclosed(trajectory)
+
     def relabel(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory | None:
-        """Return an episode as if another price limit had been set; see `relabel.relabel`."""
+        """Return an episode as if another limit or option had been asked for; see `relabel.relabel`."""
         return relabel.relabel(trajectory, rng)
 
     def plausible_start(self, task: Task, state: State) -> bool:
@@ -73,17 +81,17 @@ class WebShopDomain(Domain):
     def reveals(self, transition: Transition) -> bool:
         """Return whether a transition shows what no state before it holds.
 
-        New are the results of a search and a page of them that was not shown yet, the page of an item that was never
-        open, and the text of a sub-page, which the state keeps only while it is shown.
+        New are a page of results that was not shown yet, the page of an item that was never open, and the text of a
+        sub-page, which the state keeps only while it is shown.
         """
         before, after = transition.state.public, transition.next_state.public
         action = grammar.parse(transition.action)
         if action is None or after["feedback"] == grammar.FAILURE:
             return False
-        if action.verb in ("search", *SUB_PAGES):
+        if action.verb in SUB_PAGES or before["results"] != after["results"]:
             return True
-        known = {item["id"]: item["status"] for item in before["items"]}
-        return any(known.get(item["id"]) != item["status"] for item in after["items"])
+        known = {item["id"] for item in before["items"] if item["status"] == "opened"}
+        return any(item["status"] == "opened" and item["id"] not in known for item in after["items"])
 
     def goal_satisfied(self, task: Task, state: State) -> bool:
         """Return whether what was bought satisfies the instruction, as far as the state shows; see `verdict`."""
@@ -96,9 +104,10 @@ class WebShopDomain(Domain):
         if public["page"] == "search":
             return "\n".join([*lines, "Search page"])
         if public["page"] == "results":
-            lines.append(f"Results for {public['query']!r}, page {public['page_number']} of {public['total']} products")
-            shown = (item for item in public["items"] if item["listed"] == public["page_number"])
-            return "\n".join([*lines, *(f"  {item['id']}  {item['price']}  {item['title']}" for item in shown)])
+            total = views.results(state)["total"]
+            lines.append(f"Results for {public['query']!r}, page {public['page_number']} of {total} products")
+            shown = (f"  {item['id']}  {item['price']}  {item['title']}" for item in views.listed(state))
+            return "\n".join([*lines, *shown])
         item = next(item for item in public["items"] if item["id"] in public["open"])
         lines += [f"{item['title']} ({item['id']}), {item['price']}"]
         chosen = {(entry["option"], entry["value"]) for entry in public["chosen"]}

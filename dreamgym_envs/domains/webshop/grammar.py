@@ -10,7 +10,8 @@ from functools import lru_cache
 from dreamgym_envs.core.types import State, Task
 from dreamgym_envs.domains.base import Action
 from dreamgym_envs.domains.webshop.instructions import phrases, queries
-from dreamgym_envs.domains.webshop.pages import PAGE_SIZE, SUB_PAGES
+from dreamgym_envs.domains.webshop.pages import SUB_PAGES
+from dreamgym_envs.domains.webshop.views import has_next, open_item, results
 
 __all__ = ["BUTTONS", "FAILURE", "MAX_CANDIDATES", "candidates", "click", "parse"]
 
@@ -77,13 +78,12 @@ def candidates(task: Task, state: State) -> tuple[str, ...]:
     if page == "search":
         return tuple(f"search[{query}]" for query in queries(task.instruction))
     if page == "results":
-        number = public["page_number"]
-        found = [click(item["id"]) for item in public["items"] if item["listed"] == number]
-        found += ["click[next >]"] * (number * PAGE_SIZE < public["total"]) + ["click[< prev]"] * (number > 1)
+        found = [click(key) for key in results(state)["items"]]
+        found += ["click[next >]"] * has_next(state) + ["click[< prev]"] * (public["page_number"] > 1)
         return (*found, "click[back to search]")
-    if page != "item":  # a sub-page; after a purchase nothing can be done, and this is as good as any
+    item = open_item(state)
+    if page != "item" or item is None:  # a sub-page; after a purchase nothing can be done, and this is as good as any
         return ("click[< prev]", "click[back to search]")
-    item = next(item for item in public["items"] if item["id"] in public["open"])
     found = ["click[buy now]"]
     found += [click(name) for name in SUB_PAGES if name not in item["read"]]
     found += ["click[< prev]", "click[back to search]"]

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dreamgym_envs.core.types import JSON, State
+from dreamgym_envs.core.types import JSON
 from dreamgym_envs.domains.webshop.instructions import kind, phrases, price_limit, without_price
 from dreamgym_envs.domains.webshop.words import word_set
 
-__all__ = ["Fit", "asked_values", "chosen_of", "fit", "open_item", "plain", "prices"]
+__all__ = ["Fit", "asked_values", "fit", "plain", "prices"]
 
 _MARKS = re.compile(r"[^\w.]+|\.(?!\d)|(?<!\d)\.")
 _PRICE = re.compile(r"\$([\d,]+(?:\.\d+)?)")
@@ -119,17 +119,6 @@ def prices(tag: str) -> tuple[float, ...]:
         ((20.66, 29.2), (1024.0,))
     """
     return tuple(float(number.replace(",", "")) for number in _PRICE.findall(tag))
-
-
-def open_item(state: State) -> Mapping[str, JSON] | None:
-    """Return the item whose page is open or that was bought, None on other pages."""
-    key = state.public["open"]
-    return next((item for item in state.public["items"] if item["id"] in key), None) if key else None
-
-
-def chosen_of(state: State) -> dict[str, str]:
-    """Return the chosen values by name of the option."""
-    return {entry["option"]: entry["value"] for entry in state.public["chosen"]}
 
 
 def plain(text: str) -> Iterable[str]:

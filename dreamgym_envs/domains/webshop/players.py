@@ -15,8 +15,8 @@ from dreamgym_envs.core.types import JSON, State, Task
 from dreamgym_envs.domains.base import Player
 from dreamgym_envs.domains.webshop.grammar import FAILURE, candidates, click
 from dreamgym_envs.domains.webshop.instructions import kind, phrases, queries
-from dreamgym_envs.domains.webshop.needs import Fit, chosen_of, fit, open_item
-from dreamgym_envs.domains.webshop.pages import PAGE_SIZE
+from dreamgym_envs.domains.webshop.needs import Fit, fit
+from dreamgym_envs.domains.webshop.views import chosen_of, has_next, listed, open_item, place
 
 __all__ = ["PLAYERS", "Expert", "NearMiss", "Noisy", "Random", "player"]
 
@@ -123,35 +123,30 @@ class Expert:
 
     def _compare(self, state: State) -> str:
         """Return the next action among results."""
-        public = state.public
-        number = public["page_number"]
         if self._over() and self._best is not None:
-            return self._return_to(self._best, public)
-        here = [item for item in public["items"] if item["listed"] == number and item["id"] not in self._judged]
-        fits = [(self.fit(item), place, item["id"]) for place, item in enumerate(here)]
+            return self._return_to(self._best, state)
+        here = [item for item in listed(state) if item["id"] not in self._judged]
+        fits = [(self.fit(item), rank, item["id"]) for rank, item in enumerate(here)]
         # Where no query found anything within the limit, something over it has to do.
-        promising = [
-            (found.score * _RANK**place, key) for found, place, key in fits if found.price or not self._queries
-        ]
+        promising = [(found.score * _RANK**rank, key) for found, rank, key in fits if found.price or not self._queries]
         if promising:
             return click(max(promising)[1])
-        if number * PAGE_SIZE < public["total"] and number < _MOST_PAGES:
+        if has_next(state) and state.public["page_number"] < _MOST_PAGES:
             return click("next >")
         self._queries = self._queries[1:]
         return click("back to search")
 
-    def _return_to(self, best: "_Judged", public: Mapping[str, JSON]) -> str:
+    def _return_to(self, best: "_Judged", state: State) -> str:
         """Return the next action on the way to the best item."""
-        number = public["page_number"]
-        page = next((item["listed"] for item in public["items"] if item["id"] == best.id), 0)
+        number, page = state.public["page_number"], place(state, best.id)
         if page:
             return click(best.id if page == number else "next >" if page > number else "< prev")
-        if public["query"] != best.query:
+        if state.public["query"] != best.query:
             return click("back to search")
-        # The same search no longer shows it: what is first there has to do.
+        # The same search no longer shows it, as can happen in a dream: what is first there has to do.
         self._best = None
-        here = [item["id"] for item in public["items"] if item["listed"] == number]
-        return click(here[0] if here else "back to search")
+        here = listed(state)
+        return click(here[0]["id"] if here else "back to search")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import product
 
 from dreamgym_envs.core.types import JSON, State, Task
-from dreamgym_envs.domains.webshop.needs import chosen_of, fit, open_item, plain, prices
+from dreamgym_envs.domains.webshop.needs import fit, plain, prices
+from dreamgym_envs.domains.webshop.views import chosen_of, open_item
 
-__all__ = ["Verdict", "satisfied", "verdicts"]
+__all__ = ["Verdict", "satisfied", "shown", "verdicts"]
 
 _FACTORS = (1.0, 0.5, 0.1, 0.0)
 _NEARLY = 1e-6
@@ -63,13 +64,13 @@ def verdicts(task: Task, state: State, reward: float) -> Iterator[Verdict]:
 
     chosen = chosen_of(state)
     options = {value: option_met(chosen.values(), value) for value in goal["options"]}
-    shown = {attribute: _shown(item, attribute) for attribute in goal["attributes"]}
+    seen = {attribute: shown(item, attribute) for attribute in goal["attributes"]}
     within = {price <= goal["price_upper"] for price in prices(item["price"])}
-    open_ones = [attribute for attribute, seen in shown.items() if not seen]
+    open_ones = [attribute for attribute, is_shown in seen.items() if not is_shown]
     for factor in _FACTORS:
         # Unseen attributes count as missing first: that is what the state says of them.
         for price, *rest in product(sorted(within), *([False, True] for _ in open_ones)):
-            found = Verdict(factor, {**shown, **dict(zip(open_ones, rest, strict=True))}, options, price)
+            found = Verdict(factor, {**seen, **dict(zip(open_ones, rest, strict=True))}, options, price)
             if abs(found.total - reward) < _NEARLY:
                 yield found
 
@@ -91,10 +92,11 @@ def satisfied(task: Task, state: State) -> bool:
         from dreamgym_envs.domains.webshop.reward import option_met
 
         chosen = chosen_of(state).values()
-        attributes = all(_shown(item, attribute) for attribute in goal["attributes"])
+        attributes = all(shown(item, attribute) for attribute in goal["attributes"])
         return attributes and all(option_met(chosen, value) for value in goal["options"])
     return found.complete and found.values.items() <= chosen_of(state).items()
 
 
-def _shown(item: Mapping[str, JSON], attribute: str) -> bool:
+def shown(item: Mapping[str, JSON], attribute: str) -> bool:
+    """Return whether what was seen of an item has all words of an attribute."""
     return set(plain(" ".join((item["title"], *item["attributes"])))).issuperset(plain(attribute))
