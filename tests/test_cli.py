@@ -228,7 +228,10 @@ def test_fidelity_has_the_keys_that_others_rely_on(episodes: Path, checkpoint: P
         "n",
         "deterministic_exact",
         "success_recall",
+        "success_precision",
         "false_success_per_1000",
+        "reward_mae",
+        "enum_accuracy",
         "invalid",
         "contradictions_per_100",
         "expert_success_dream",
@@ -278,8 +281,17 @@ def test_an_agent_is_trained_in_the_dream_and_evaluated_for_real(
         assert found.keys() >= {"env", "agent", "episodes", "success", "ci95", "mean_return", "mean_length"}
         low, high = found["ci95"]
         assert found["episodes"] == 6 and low <= found["success"] <= high
+        assert all(part.keys() == {"episodes", "success", "mean_return"} for part in found["by_family"].values())
     table = run("evaluate", REAL, "--agent", "random", "--episodes", "4", "--processes", "1")
-    assert table.exit_code == 0 and "mean length" in table.stdout
+    assert table.exit_code == 0 and "mean return" in table.stdout and "mean length" in table.stdout
+
+
+def test_tasks_come_from_episodes_or_from_the_real_environment(episodes: Path, tmp_path: Path) -> None:
+    played, drawn = tmp_path / "played.jsonl.gz", tmp_path / "drawn.jsonl.gz"
+    assert run_json("tasks", "boxes", "--data", str(episodes), "--out", str(played))["tasks"] == 4
+    assert run_json("tasks", "boxes", "--real", "1", "--split", "train", "--out", str(drawn))["tasks"] == 1
+    both = run("tasks", "boxes", "--real", "1", "--data", str(episodes), "--out", str(drawn))
+    assert both.exit_code == 2 and "choose one" in both.stderr
 
 
 def test_what_was_interrupted_before_its_first_checkpoint_starts_from_a_clone_again(

@@ -122,8 +122,8 @@ def test_frequent_texts_are_one_token_whatever_they_name(codec: Codec, pairs: li
     st.text(alphabet="abc 12.", max_size=30), st.lists(st.text(alphabet="abc12", min_size=1, max_size=4), max_size=4)
 )
 def test_abstracting_and_expanding_are_inverse(text: str, names: list[str]) -> None:
-    strings = list(dict.fromkeys(names))
-    slots = {name: index for index, name in enumerate(strings, start=1)}
+    strings = dict(enumerate(dict.fromkeys(names), start=1))
+    slots = {name: index for index, name in strings.items()}
     assert expanded(abstracted(text, slots), strings) == text
 
 

@@ -15,6 +15,7 @@ from dreamgym_envs.core.types import State, Task
 from dreamgym_envs.domains.base import Action
 from dreamgym_envs.domains.webshop import grammar, instructions, text
 from dreamgym_envs.domains.webshop.pages import OPTION_NAMES, Listing, Page, read, render
+from dreamgym_envs.domains.webshop.views import has_next, listed, place, results, results_name, results_row
 from tests.webshop import INSTRUCTION, SHIRT, open_shop
 
 SCHEMA = Schema.load(asset("schemas", "webshop.json"))
@@ -293,6 +294,7 @@ def item(state: State, key: str = ASIN) -> dict:
     return next(row for row in state.public["items"] if row["id"] == key)
 
 
+ONE_SHOP = open_shop()
 SEARCH, BROAD, OPEN = "search[fernhill shirt]", "search[dress shirt]", f"click[{SHIRT}]"
 
 
@@ -306,21 +308,18 @@ def test_an_episode_does_not_start_on_another_page():
         text.initial_state(Page("results"))
 
 
-def test_a_search_lists_items():
+def test_a_search_shows_the_first_page_of_its_results_and_remembers_it():
     state = play(BROAD)
     public = state.public
-    assert (public["page"], public["query"], public["page_number"], public["total"]) == (
-        "results",
-        "dress shirt",
-        1,
-        25,
-    )
-    assert len(public["items"]) == 10
+    assert (public["page"], public["query"], public["page_number"]) == ("results", "dress shirt", 1)
+    (row,) = public["results"]
+    assert (row["name"], row["total"], len(row["items"])) == ("page 1 of dress shirt", 25, 10)
+    # Its items are new, so all that is known of them is what the page shows; titles are in lower case
+    assert [found["id"] for found in public["items"]] == list(row["items"])
     assert item(state) == {
         "id": ASIN,
-        "title": "Fernhill Men's Slim Fit Dress Shirt",
+        "title": "fernhill men's slim fit dress shirt",
         "price": "$24.5",
-        "listed": 1,
         "status": "listed",
         "options": (),
         "attributes": (),
@@ -330,8 +329,38 @@ def test_a_search_lists_items():
 
 def test_pages_that_were_seen_stay_known():
     second = play("search[shirt]", "click[next >]")
-    assert [row["listed"] for row in second.public["items"]] == [1] * 10 + [2] * 10
-    assert play("search[shirt]", "click[next >]", "click[< prev]").public["items"] == second.public["items"]
+    assert [row["name"] for row in second.public["results"]] == ["page 1 of shirt", "page 2 of shirt"]
+    assert len(second.public["items"]) == 20
+    # The way back shows the page that is known, and adds nothing
+    first = play("search[shirt]", "click[next >]", "click[< prev]")
+    assert first.public["page_number"] == 1
+    assert (first.public["items"], first.public["results"]) == (second.public["items"], second.public["results"])
+    assert [row["id"] for row in listed(first)] == list(second.public["results"][0]["items"])
+
+
+def test_a_search_that_was_done_before_shows_what_it_showed():
+    once, twice = play(BROAD, "search[mug]"), play(BROAD, "search[mug]", BROAD)
+    assert (twice.public["items"], twice.public["results"]) == (once.public["items"], once.public["results"])
+    assert results(twice) == results(play(BROAD))
+
+
+def test_items_that_another_search_shows_again_are_not_added_again():
+    before, after = play("search[shirt]"), play("search[shirt]", BROAD)
+    assert len(after.public["results"]) == 2
+    again = set(results(before)["items"]) & set(results(after)["items"])
+    assert again
+    assert len(after.public["items"]) == 20 - len(again)
+
+
+def test_a_page_is_found_by_its_search_and_number():
+    state = play("search[shirt]", "click[next >]")
+    key = results(state)["items"][3]
+    assert results_row(state, results_name("shirt", 2)) == results(state)
+    assert results_row(state, results_name("shirt", 3)) is None
+    assert (place(state, key), place(state, "b0000000m1")) == (2, 0)
+    assert has_next(state) and not has_next(play("search[shirt]", "click[next >]", "click[next >]"))
+    # Another search has pages of its own
+    assert place(play("search[shirt]", "click[next >]", "search[mug]"), key) == 0
 
 
 def test_opening_an_item_reveals_its_options_and_opening_it_again_nothing():
@@ -361,7 +390,7 @@ def test_what_the_pages_bear_out_of_the_instruction_is_noted():
     read_on = play(SEARCH, OPEN, "click[features]")
     assert item(read_on)["attributes"] == ("dress shirt", "machine wash")
     assert item(read_on)["read"] == ("features",)
-    assert read_on.public["text"] == "Machine wash cold. Button closure."
+    assert read_on.public["text"] == "machine wash cold. button closure."
 
 
 def test_what_customers_say_bears_out_nothing():
@@ -375,20 +404,31 @@ def test_leaving_a_sub_page_keeps_options_and_leaving_an_item_drops_them():
     assert (dropped.public["page"], dropped.public["open"], dropped.public["chosen"]) == ("results", (), ())
 
 
-@pytest.mark.parametrize("action", ["click[back to search]", "search[mug]"])
-def test_after_a_new_search_only_items_that_were_open_are_remembered(action):
-    state = play(BROAD, OPEN, action)
-    kept = [row for row in state.public["items"] if row["status"] == "opened"]
-    assert [(row["id"], row["listed"]) for row in kept] == [(ASIN, 0)]
-    assert all(row["listed"] for row in state.public["items"] if row["status"] == "listed")
-    assert (state.public["open"], state.public["chosen"]) == ((), ())
+def test_the_way_back_to_the_search_page_closes_the_item_and_forgets_nothing():
+    before, after = play(BROAD, OPEN, "click[black]"), play(BROAD, OPEN, "click[black]", "click[back to search]")
+    closed = {"page": "search", "query": "", "page_number": 0, "open": (), "chosen": ()}
+    assert after.public == {**before.public, **closed, "feedback": "You are back at the search."}
+
+
+def test_the_way_back_to_the_results_closes_the_item_and_forgets_nothing():
+    before, after = play(BROAD, OPEN, "click[black]"), play(BROAD, OPEN, "click[black]", "click[< prev]")
+    closed = {"page": "results", "open": (), "chosen": ()}
+    assert after.public == {**before.public, **closed, "feedback": "You are back at the results."}
+
+
+@pytest.mark.parametrize("page", [(), ("click[features]",)])
+def test_a_search_from_an_item_closes_it(page):
+    state = play(BROAD, OPEN, "click[black]", *page, "search[mug]")
+    assert (state.public["open"], state.public["chosen"], state.public["text"]) == ((), (), "")
+    assert item(state)["status"] == "opened"
 
 
 def test_an_item_that_is_found_again_keeps_what_was_known_of_it():
-    state = play(SEARCH, OPEN, "click[features]", "click[back to search]", BROAD)
-    assert item(state)["listed"] == 1
-    assert item(state)["read"] == ("features",)
-    assert item(state)["options"]
+    before = play(SEARCH, OPEN, "click[features]", "click[back to search]")
+    after = play(SEARCH, OPEN, "click[features]", "click[back to search]", BROAD)
+    assert item(after) == item(before)
+    assert item(after)["read"] == ("features",)
+    assert item(after)["options"]
 
 
 def test_after_a_purchase_the_bought_item_and_its_options_are_still_there():
@@ -419,7 +459,54 @@ def test_after_what_is_impossible_only_the_feedback_differs(before, action):
 
 def test_a_search_for_blanks_finds_nothing():
     state = play("search[ ]")
-    assert (state.public["query"], state.public["total"], state.public["feedback"]) == ("", 0, "Nothing is found.")
+    assert (state.public["query"], state.public["feedback"]) == ("", "Nothing is found.")
+    assert state.public["results"] == ({"name": "page 1 of ", "total": 0, "items": ()},)
+
+
+def test_of_two_queries_that_are_alike_once_they_are_cut_the_page_shown_last_is_remembered():
+    # Given a query so long that what tells it from another is cut off
+    long = "fly " * 200
+    state = play(f"search[{long}]", f"search[{long} mug]")
+    # Then the state has what the shop shows now, so that it can be clicked
+    assert len(state.public["results"]) == 1
+    assert results(state)["items"] == ("b0000000m1",)
+    assert play(f"search[{long}]", f"search[{long} mug]", "click[b0000000m1]").public["open"] == ("b0000000m1",)
+
+
+def test_title_and_price_stay_as_they_were_first_shown():
+    page = Page("results", INSTRUCTION, 1, 1, (Listing(SHIRT, "Shirt", "$9.0"),))
+    state = text.observe(play(), "search[a]", page)
+    again = Page("results", INSTRUCTION, 1, 1, (Listing(SHIRT, "SHIRT!", "$8.0"),))
+    state = text.observe(state, "search[b]", again)
+    state = text.observe(state, OPEN, Page("item", INSTRUCTION, title="Dress Shirt", price="$7.0", rating="N.A."))
+    assert (item(state)["title"], item(state)["price"], item(state)["attributes"]) == ("shirt", "$9.0", ())
+
+
+ANYTHING = (
+    "search[shirt]", BROAD, "search[mug]", "click[next >]", "click[< prev]", OPEN, "click[features]", "click[black]",
+    "click[back to search]",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(ANYTHING), max_size=20))
+def test_whatever_is_done_what_was_shown_stays_and_the_same_search_shows_the_same(actions):
+    shop, goal = ONE_SHOP
+    state = text.initial_state(shop.enter(goal))
+    shown: dict[str, tuple[str, ...]] = {}
+    for action in actions:
+        following = text.observe(state, action, shop.act(action).page)
+        SCHEMA.validate(following)
+        assert apply_delta(SCHEMA, state, diff(SCHEMA, state, following)) == following
+        for name, fixed in (("items", ("id", "title", "price")), ("results", ("name", "total", "items"))):
+            old, new = state.public[name], following.public[name]
+            assert [[row[part] for part in fixed] for row in new[: len(old)]] == [
+                [row[part] for part in fixed] for row in old
+            ]
+        state = following
+        if state.public["page"] == "results":
+            row = results(state)
+            assert shown.setdefault(row["name"], row["items"]) == row["items"]
+            assert len(listed(state)) == len(row["items"])
 
 
 @pytest.mark.parametrize(
