@@ -1,4 +1,4 @@
-"""What is kept of a training run: success by task family, what was paid and whether it was earned, checkpoints.
+"""What is kept of a training run: success by task family, returns, what was paid and whether earned, checkpoints.
 
 An agent finds every false reward of a learned environment, so each success that is paid is checked against the goal
 rule of the domain. The check measures; training never sees it.
@@ -30,16 +30,19 @@ class Tally:
 
     Attributes:
         outcomes: Family to the successes and episodes of it.
+        returned: Sum of the episodes' returns.
         paid: Episodes paid as successes.
         false_paid: Those of them whose last state does not satisfy the goal.
     """
 
     outcomes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    returned: float = 0.0
     paid: int = 0
     false_paid: int = 0
 
-    def add(self, family: str, success: bool) -> None:
+    def add(self, family: str, success: bool, episode_return: float) -> None:
         """Count an episode."""
+        self.returned += episode_return
         successes, episodes = self.outcomes.get(family, (0, 0))
         self.outcomes[family] = (successes + success, episodes + 1)
 
@@ -51,6 +54,10 @@ class Tally:
     def rate(self) -> float | None:
         """Return the success rate, None without episodes."""
         return sum(successes for successes, _ in self.outcomes.values()) / self.episodes if self.episodes else None
+
+    def mean_return(self) -> float | None:
+        """Return the mean return, None without episodes; above the success rate where rewards are graded."""
+        return self.returned / self.episodes if self.episodes else None
 
     def by_family(self) -> dict[str, float]:
         """Return the success rate of each family, by name."""
@@ -79,7 +86,7 @@ class Recorder(BaseCallback):
         self.checkpoint_every = checkpoint_every
         self.total = Tally()
         self._window = Tally()
-        self._recent: deque[tuple[str, bool]] = deque(maxlen=RECENT)
+        self._recent: deque[tuple[str, bool, float]] = deque(maxlen=RECENT)
         self._checkpoint = Checkpoint(folder / "checkpoint")
         self._saved = 0
         self._began = 0.0
@@ -98,8 +105,8 @@ class Recorder(BaseCallback):
     def recent(self) -> Tally:
         """Return the last episodes, `RECENT` at most."""
         tally = Tally()
-        for family, success in self._recent:
-            tally.add(family, success)
+        for family, success, episode_return in self._recent:
+            tally.add(family, success, episode_return)
         return tally
 
     def save(self) -> None:
@@ -107,6 +114,7 @@ class Recorder(BaseCallback):
         agent = self.agent.with_provenance(
             steps=self.num_timesteps,
             success=self.recent().rate(),
+            mean_return=self.recent().mean_return(),
             by_family=self.recent().by_family(),
             paid=self.total.paid,
             false_paid=self.total.false_paid,
@@ -153,6 +161,7 @@ class Recorder(BaseCallback):
             "seconds": round(time.perf_counter() - self._began, 2),
             "episodes": self._window.episodes,
             "success": rate,
+            "mean_return": self._window.mean_return(),
             "by_family": self._window.by_family(),
             "paid": self._window.paid,
             "false_paid": self._window.false_paid,
@@ -164,9 +173,10 @@ class Recorder(BaseCallback):
     def _end(self, info: Mapping[str, Any]) -> None:
         """Count an episode that ended, and audit it if it was paid."""
         family, success = str(info.get("task_family", "")), bool(info["is_success"])
+        episode_return = float(info["episode"]["r"])
         for tally in (self.total, self._window):
-            tally.add(family, success)
-        self._recent.append((family, success))
+            tally.add(family, success, episode_return)
+        self._recent.append((family, success, episode_return))
         if not success:
             return
         state = State(info["state"])

@@ -87,7 +87,8 @@ class TrainingResult:
         out: The agent's directory.
         episodes: Episodes that ended during this call.
         success: Success rate of the last of them (see `recorder.RECENT`), None without any.
-        by_family: The same by task family.
+        mean_return: Their mean return.
+        by_family: Their success rate by task family.
         paid: Episodes that were paid as successes.
         false_paid: Those of them whose last state does not satisfy the goal.
     """
@@ -100,6 +101,7 @@ class TrainingResult:
     out: str
     episodes: int
     success: float | None
+    mean_return: float | None
     by_family: Mapping[str, float]
     paid: int
     false_paid: int
@@ -202,6 +204,7 @@ def train(
             out=str(folder),
             episodes=recorder.total.episodes,
             success=recorder.recent().rate(),
+            mean_return=recorder.recent().mean_return(),
             by_family=recorder.recent().by_family(),
             paid=recorder.total.paid,
             false_paid=recorder.total.false_paid,

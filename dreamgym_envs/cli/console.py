@@ -45,9 +45,12 @@ def _env_id(value: str) -> str:
     return value
 
 
-DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", callback=_domain_name, help="Name of a domain: alfworld.")]
+DomainName = Annotated[
+    str,
+    typer.Argument(metavar="DOMAIN", callback=_domain_name, help="Name of a domain, such as alfworld or webshop."),
+]
 EnvId = Annotated[
-    str, typer.Argument(metavar="ID", callback=_env_id, help="Id of an environment: DreamGym/ALFWorld-v0.")
+    str, typer.Argument(metavar="ID", callback=_env_id, help="Id of an environment, such as DreamGym/ALFWorld-v0.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 

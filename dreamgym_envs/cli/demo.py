@@ -52,7 +52,15 @@ def demo(
         for name, agent in (("random", "random"), ("warm start", warm), ("trained in the dream", str(folder))):
             notes.print(name)
             found = evaluate(real, agent, episodes, seed, env_options={"split": "test"})
-            rows.append({"agent": name, "success": found.success, "ci95": list(found.ci95), "steps": found.mean_length})
+            rows.append(
+                {
+                    "agent": name,
+                    "success": found.success,
+                    "ci95": list(found.ci95),
+                    "mean_return": found.mean_return,
+                    "steps": found.mean_length,
+                }
+            )
         result = {
             "domain": domain,
             "episodes": episodes,
@@ -67,10 +75,16 @@ def _show(console: "Console", result: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title=f"{result['episodes']} real tasks that nobody trained on", title_justify="left")
-    for column in ("agent", "success", "95 % interval", "mean steps"):
+    for column in ("agent", "success", "95 % interval", "mean return", "mean steps"):
         table.add_column(column, justify="left" if column == "agent" else "right")
     for row in result["rows"]:
         low, high = row["ci95"]
-        table.add_row(row["agent"], f"{row['success']:.2f}", f"{low:.2f} to {high:.2f}", f"{row['steps']:.1f}")
+        numbers = (
+            f"{row['success']:.2f}",
+            f"{low:.2f} to {high:.2f}",
+            f"{row['mean_return']:.2f}",
+            f"{row['steps']:.1f}",
+        )
+        table.add_row(row["agent"], *numbers)
     console.print(table)
     console.print(f"{result['train_steps']:,} dream steps, no real ones; {result['seconds'] / 60:.1f} minutes in all")

@@ -46,9 +46,11 @@ def _show(console: "Console", result: dict[str, Any]) -> None:
     table.add_column("task family")
     table.add_column("episodes", justify="right")
     table.add_column("success", justify="right")
+    table.add_column("mean return", justify="right")
     for family, part in result["by_family"].items():
-        table.add_row(family, str(part["episodes"]), f"{part['success']:.3f}")
+        table.add_row(family, str(part["episodes"]), f"{part['success']:.3f}", f"{part['mean_return']:.3f}")
     low, high = result["ci95"]
-    table.add_row("all", str(result["episodes"]), f"{result['success']:.3f} [{low:.3f}, {high:.3f}]", style="bold")
+    success = f"{result['success']:.3f} [{low:.3f}, {high:.3f}]"
+    table.add_row("all", str(result["episodes"]), success, f"{result['mean_return']:.3f}", style="bold")
     console.print(table)
-    console.print(f"mean return {result['mean_return']:.3f}, mean length {result['mean_length']:.1f}")
+    console.print(f"mean length {result['mean_length']:.1f}")

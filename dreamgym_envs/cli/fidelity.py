@@ -18,7 +18,8 @@ def fidelity(
     domain: DomainName,
     model: Annotated[str, typer.Option(help='"embedded" or a checkpoint directory.')] = "embedded",
     data: Annotated[
-        str, typer.Option(help='Real episodes: "generated" or "official", recorded now, or a file of trajectories.')
+        str,
+        typer.Option(help='Real episodes: "generated", or "official" where there are any, recorded now; or a file.'),
     ] = "generated",
     episodes: Annotated[int, typer.Option(min=1, help="Episodes.")] = 120,
     limit: Annotated[int | None, typer.Option(min=1, help="Most transitions judged one by one.")] = None,

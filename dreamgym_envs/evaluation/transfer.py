@@ -28,11 +28,11 @@ class Evaluation:
         env: The environment's id.
         agent: The agent's name or directory.
         episodes: How many were played.
-        success: Success rate.
+        success: Success rate; a success is full reward.
         ci95: Wilson's 95 % interval of it.
         mean_return: Mean return.
         mean_length: Mean number of steps.
-        by_family: For each task family its "episodes" and "success".
+        by_family: For each task family its "episodes", "success" and "mean_return".
         false_successes: Successes whose last state does not satisfy the goal by the domain's rule.
         results: The episodes, in order.
     """
@@ -115,21 +115,29 @@ def evaluate(
 def summarise(env: str, agent: str, results: Sequence[EpisodeResult]) -> Evaluation:
     """Return the evaluation that these episodes make."""
     successes = sum(result.success for result in results)
-    families: dict[str, list[bool]] = {}
+    families: dict[str, list[EpisodeResult]] = {}
     for result in results:
-        families.setdefault(result.family, []).append(result.success)
+        families.setdefault(result.family, []).append(result)
     return Evaluation(
         env=env,
         agent=agent,
         episodes=len(results),
-        success=successes / len(results),
+        success=_success(results),
         ci95=wilson_interval(successes, len(results)),
-        mean_return=float(np.mean([result.episode_return for result in results])),
+        mean_return=_mean_return(results),
         mean_length=float(np.mean([result.length for result in results])),
         by_family={
-            family: {"episodes": len(found), "success": sum(found) / len(found)}
+            family: {"episodes": len(found), "success": _success(found), "mean_return": _mean_return(found)}
             for family, found in sorted(families.items())
         },
         false_successes=sum(result.success and not result.satisfied for result in results),
         results=tuple(results),
     )
+
+
+def _success(results: Sequence[EpisodeResult]) -> float:
+    return sum(result.success for result in results) / len(results)
+
+
+def _mean_return(results: Sequence[EpisodeResult]) -> float:
+    return float(np.mean([result.episode_return for result in results]))

@@ -1,16 +1,22 @@
-"""The tasks in which dreams start: those of recorded episodes, without the episodes."""
+"""The tasks in which dreams start: those of recorded episodes, without the episodes, or of the real environment."""
 
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dreamgym_envs.assets import asset
 from dreamgym_envs.core.records import from_document, to_document
-from dreamgym_envs.core.types import Task, Trajectory
+from dreamgym_envs.core.types import Task
 
-__all__ = ["shipped_tasks", "tasks_file", "write_tasks"]
+if TYPE_CHECKING:
+    from dreamgym_envs.domains.base import Engine
+
+__all__ = ["real_tasks", "shipped_tasks", "tasks_file", "write_tasks"]
 
 
 def tasks_file(domain: str) -> Path:
@@ -18,19 +24,32 @@ def tasks_file(domain: str) -> Path:
     return asset("tasks", f"{domain}.jsonl.gz")
 
 
-def write_tasks(path: Path, trajectories: Iterable[Trajectory], split: str = "train") -> int:
-    """Write the tasks of episodes, each once, in order of their ids; return how many there are.
+def real_tasks(engine: "Engine", count: int | None = None, seed: int = 0) -> Iterator[Task]:
+    """Yield tasks of the real environment, which is reset for each.
+
+    Args:
+        engine: The real environment.
+        count: Most tasks, drawn without replacement; None takes all.
+        seed: Of the draw, and of what a reset leaves to chance.
+    """
+    rng = np.random.default_rng(seed)
+    for place in rng.permutation(len(engine.task_ids))[:count]:
+        yield engine.reset(rng, engine.task_ids[int(place)])
+
+
+def write_tasks(path: Path, tasks: Iterable[Task], split: str = "train") -> int:
+    """Write tasks, each once, in order of their ids; return how many there are.
 
     Raises:
-        ValueError: There are no episodes; a file that is there stays as it is.
+        ValueError: There are no tasks; a file that is there stays as it is.
     """
-    tasks = {trajectory.task.id: trajectory.task for trajectory in trajectories}
-    if not tasks:
-        raise ValueError(f"no episodes to take tasks from, {path} is left as it is; record some with `dreamgym record`")
+    found = {task.id: task for task in tasks}
+    if not found:
+        raise ValueError(f"no tasks to write, {path} is left as it is; record episodes with `dreamgym record`")
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"split": split, **to_document(tasks[key])}, separators=(",", ":")) for key in sorted(tasks)]
+    lines = [json.dumps({"split": split, **to_document(found[key])}, separators=(",", ":")) for key in sorted(found)]
     path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
-    return len(tasks)
+    return len(found)
 
 
 @cache
