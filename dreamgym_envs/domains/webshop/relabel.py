@@ -33,7 +33,7 @@ def relabel(trajectory: Trajectory, rng: np.random.Generator) -> Trajectory | No
         return None
     ways = [_other_limit, _other_value]
     for way in rng.permutation(len(ways)):
-        found = ways[way](trajectory, rng)
+        found = ways[int(way)](trajectory, rng)
         if found is not None:
             return found
     return None
@@ -107,7 +107,8 @@ def _same_evidence(trajectory: Trajectory, task: Task) -> bool:
 def _paid(trajectory: Trajectory, task: Task, judge: Callable[[Verdict], Verdict]) -> Trajectory | None:
     """Return an episode with another task and the reward that `judge` gives; None if that leaves more than one."""
     *before, last = (replace(step, reasoning="") for step in trajectory.steps)
-    paid = {round(judge(found).total, 9) for found in verdicts(trajectory.task, last.state, last.reward)}
+    judged = (judge(found).total for found in verdicts(trajectory.task, last.state, last.reward))
+    paid = {round(total, 9): total for total in judged}
     if len(paid) != 1:
         return None
     return replace(trajectory, task=task, steps=(*before, replace(last, reward=paid.pop())))
