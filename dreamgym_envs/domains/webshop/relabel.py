@@ -111,4 +111,4 @@ def _paid(trajectory: Trajectory, task: Task, judge: Callable[[Verdict], Verdict
     paid = {round(total, 9): total for total in judged}
     if len(paid) != 1:
         return None
-    return replace(trajectory, task=task, steps=(*before, replace(last, reward=paid.pop())))
+    return replace(trajectory, task=task, steps=(*before, replace(last, reward=paid.popitem()[1])))
