@@ -38,6 +38,8 @@ class Registration:
 ENVIRONMENTS = (
     Registration("DreamGym/ALFWorld-v0", "alfworld", "dream", 50),
     Registration("DreamGym/ALFWorldReal-v0", "alfworld", "real", 50),
+    Registration("DreamGym/WebShop-v0", "webshop", "dream", 50),
+    Registration("DreamGym/WebShopReal-v0", "webshop", "real", 50),
 )
 
 _ENTRY_POINTS = {

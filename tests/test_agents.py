@@ -99,7 +99,7 @@ def _dreams(domain: str, pays: Sequence[str] = (), **options: Any) -> DreamVecto
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(DOMAINS, "boxes", "PlayableBoxes")
-    monkeypatch.setitem(sys.modules, "dreamgym_envs.domains.boxes", sys.modules[__name__])
+    monkeypatch.setitem(sys.modules, "dreamgym_envs.domains.boxes.domain", sys.modules[__name__])
     gym.register(REAL, RealEnv, max_episode_steps=6, kwargs={"domain": "boxes"})
     gym.register(DREAM, _dream, vector_entry_point=_dreams, max_episode_steps=6, kwargs={"domain": "boxes"})
     yield

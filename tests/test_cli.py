@@ -58,7 +58,7 @@ def boxes() -> Iterator[None]:
     rows = (*ENVIRONMENTS, Registration(DREAM, "boxes", "dream", 6), Registration(REAL, "boxes", "real", 6))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(domains.DOMAINS, "boxes", "PlayedBoxes")
-        patch.setitem(sys.modules, "dreamgym_envs.domains.boxes", sys.modules[PlayedBoxes.__module__])
+        patch.setitem(sys.modules, "dreamgym_envs.domains.boxes.domain", sys.modules[PlayedBoxes.__module__])
         patch.setattr("dreamgym_envs.registration.ENVIRONMENTS", rows)
         patch.setattr("dreamgym_envs.evaluation.throughput.ENVIRONMENTS", rows)
         yield

@@ -7,8 +7,8 @@ from dreamgym_envs.domains.base import Domain
 
 __all__ = ["DOMAINS", "get_domain"]
 
-DOMAINS = {"alfworld": "ALFWorld"}
-"""Name of a domain, which is its folder, and the class in it that describes it."""
+DOMAINS = {"alfworld": "ALFWorld", "webshop": "WebShopDomain"}
+"""Name of a domain, which is its folder, and the class in the folder's module `domain` that describes it."""
 
 
 @cache
@@ -24,5 +24,5 @@ def get_domain(name: str) -> Domain:
     """
     if name not in DOMAINS:
         raise ValueError(f"no domain {name!r}; there are: {', '.join(sorted(DOMAINS))}")
-    domain: Domain = getattr(import_module(f"dreamgym_envs.domains.{name}"), DOMAINS[name])()
+    domain: Domain = getattr(import_module(f"dreamgym_envs.domains.{name}.domain"), DOMAINS[name])()
     return domain
