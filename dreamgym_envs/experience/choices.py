@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON
 from dreamgym_envs.experience.codec import Codec
-from dreamgym_envs.experience.symbols import CLOSE, DELTA, END, OPEN, holes
+from dreamgym_envs.experience.symbols import CLOSE, DELTA, END, OPEN, holes, walk
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,7 +43,11 @@ class GrammarTables:
         self.number_of = {token: number for number, token in enumerate(codec.number_ids) if number}
         self.kind_of = {token: kind for kind, token in codec.kind_ids.items()}
         self.outcome_of = {token: outcome for outcome, token in codec.outcome_ids.items()}
-        self.paying = tuple(token for token, (reward, _) in self.outcome_of.items() if reward > 0)
+        self.lower = {
+            token: tuple(other for other, (less, _) in self.outcome_of.items() if less < reward)
+            for token, (reward, _) in self.outcome_of.items()
+            if reward > 0
+        }
         self.text_of = {
             path: {token: text for text, token in table.items()} for path, table in codec.lexicon_ids.items()
         }
@@ -64,8 +68,16 @@ class GrammarTables:
             for token, op, names, nodes in self.operations
             if op == "set" and nodes[-1].known is not None
         }
+        self.holes = {token: holes(text) for table in self.text_of.values() for token, text in table.items()}
+        self.phrase_of = {token: phrase for phrase, token in codec.phrase_ids.items()}
+        self.integers = {
+            path: {token: int(text) for token, text in self.text_of.get(path, {}).items()}
+            for path, node in walk(codec.schema.root)
+            if node.kind == "integer"
+        }
         self.choice = lru_cache(maxsize=8192)(self._choice)
         self.texts = lru_cache(maxsize=4096)(self._texts)
+        self.spelt = lru_cache(maxsize=1024)(self._spelt)
         self.kinds = lru_cache(maxsize=4096)(self._kinds)
         self.collectors = {
             unique: {
@@ -85,10 +97,27 @@ class GrammarTables:
         mask[list(ids)] = 0.0
         return Choice(ids, mask, sampled, judged)
 
-    def _texts(self, path: str, bound: int) -> tuple[int, ...]:
-        """Return the lexicon of a property, as far as `bound` slots fill its holes, and the opening quote."""
-        known = self.text_of.get(path, {})
-        return (*(token for token, text in known.items() if holes(text) <= bound), self.open)
+    def slots(self, count: int, mentioned: int) -> tuple[int, ...]:
+        """Return the tokens of the first slots and of the first things that the instruction names."""
+        ids = self.codec.slot_ids
+        return (*ids[1 : count + 1], *self.codec.mention_ids[:mentioned])
+
+    def _texts(self, path: str, count: int, mentioned: int) -> tuple[int, ...]:
+        """Return what a new text can begin with: its lexicon, as far as slots fill the holes, or the opening quote.
+
+        Where texts were seen to be strings of the query, slots too.
+        """
+        first = self.codec.tables.slots
+        filled = {*range(1, count + 1), *range(first + 1, first + mentioned + 1)}
+        known = tuple(token for token in self.text_of.get(path, {}) if self.holes[token] <= filled)
+        slots = self.slots(count, mentioned) if path in self.codec.tables.references else ()
+        return (*known, *slots, self.open)
+
+    def _spelt(self, count: int, mentioned: int, sampled: bool) -> Choice:
+        """Return what may follow within quotes: what spells, words, slots and the closing quote."""
+        slots = () if self.codec.tables.mentions else self.slots(count, 0)
+        mentions = self.codec.mention_ids[:mentioned]
+        return self.choice((*self.spelling, *self.phrase_of, *slots, *mentions, self.close), sampled)
 
     def _kinds(self, banned: tuple[str, ...]) -> tuple[int, ...]:
         """Return the tokens of all kinds but some."""

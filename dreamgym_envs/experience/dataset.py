@@ -31,12 +31,14 @@ class Encoded:
         prompt: Length of the prompt.
         weights: float32 [length - prompt], of each output token in the loss.
         choices: Token ids that the grammar allows in the place of each output token.
+        outline: The output without what is invented.
     """
 
     ids: NDArray[np.int32]
     prompt: int
     weights: NDArray[np.float32]
     choices: tuple[tuple[int, ...], ...]
+    outline: tuple[int, ...]
 
 
 def examples(domain: Domain, trajectory: Trajectory, coverage: float) -> Iterator[tuple[Query, Prediction]]:
@@ -136,6 +138,7 @@ def encode(codec: Codec, tables: GrammarTables, query: Query, target: Prediction
     output = codec.encode_output(prompt, target)
     weights = np.ones(len(output), dtype=np.float32)
     choices: list[tuple[int, ...]] = []
+    outline: list[int] = []
     parse = Parser(tables, prompt, query.state, reasons=query.action is not None).parse()
     choice = next(parse)
     for index, token in enumerate(output):
@@ -144,24 +147,26 @@ def encode(codec: Codec, tables: GrammarTables, query: Query, target: Prediction
         choices.append(choice.ids)
         if choice.sampled:
             weights[index] = invented_weight
-        elif len(choice.ids) == 1:
+        else:
+            outline.append(token)
+        if len(choice.ids) == 1:
             weights[index] = 0.0
         try:
             choice = parse.send(token)
         except StopIteration:
             break
     ids = np.array(prompt.ids + output, dtype=np.int32)
-    return Encoded(ids, len(prompt.ids), weights, tuple(choices))
+    return Encoded(ids, len(prompt.ids), weights, tuple(choices), tuple(outline))
 
 
 def balanced(codec: Codec, encoded: Sequence[Encoded], most: int) -> list[int]:
     """Return how often to show each example per epoch: the square root of how rare its class is, 1 to `most`.
 
-    A class is an output without its names: what is rare in play, such as an action that fails for want of a switch, is
+    A class is an output without its names and what is invented: what is rare in play, such as an action that fails for want of a switch, is
     as much a part of the world as going about.
     """
     names = {*codec.slot_ids, *codec.number_ids, *codec.kind_ids.values()}
-    classes = [tuple(token for token in item.ids[item.prompt :].tolist() if token not in names) for item in encoded]
+    classes = [tuple(token for token in item.outline if token not in names) for item in encoded]
     counts = Counter(classes)
     largest = max(counts.values())
     return [int(min(most, max(1.0, (largest / (4 * counts[name])) ** 0.5))) for name in classes]

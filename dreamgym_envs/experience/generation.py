@@ -39,7 +39,7 @@ class Row:
         self.log_confidence = 0.0
         self.sampled = False
         self.prediction: Prediction | None = None
-        parser = Parser(tables, prompt, query.state, reasons=query.action is not None)
+        parser = Parser(tables, prompt, query.state, reasons=query.action is not None, rng=query.rng)
         self._parse = parser.parse()
         self.choice: Choice | None = next(self._parse)
         self._skip()
@@ -79,7 +79,7 @@ def generate(
         queries: What is asked.
         prompts: The same as token ids.
         threshold: A reward above zero is paid only if reasoning and verdict have at least this probability; otherwise
-            the likeliest outcome that pays nothing is taken (pessimism).
+            the likeliest outcome that pays less is taken (pessimism).
 
     Returns:
         One prediction a query, in order.
@@ -103,9 +103,9 @@ def generate(
                 token = draw(logits[place], row.rng)
             elif choice.judged:
                 row.log_confidence += float(confidence[place])
-                if threshold and token in tables.paying and row.log_confidence < np.log(threshold):
-                    logits[place, list(tables.paying)] = -np.inf
-                    token = int(np.argmax(logits[place]))
+                if threshold and token in tables.lower and row.log_confidence < np.log(threshold):
+                    less = tables.lower[token]
+                    token = less[int(np.argmax(logits[place, list(less)]))] if less else token
             row.push(token)
         active = [index for index in active if rows[index].choice is not None]
     return [row.prediction for row in rows if row.prediction is not None]

@@ -8,24 +8,28 @@ model's own commitments:
 - names that the schema calls unique occur once; a thing that exists is referred to by its slot or not at all;
 - an array is set as a whole exactly when it becomes known ("x-known"), and edited only while it is known;
 - where the model committed to what is hidden ("x-commits"), a reveal holds what was promised for that place and nothing
-  else of the kinds that the instruction names.
+  else of the kinds that the instruction names;
+- a new element whose name is a handle is given a free one, or is one that the private state knows already.
 
 It never decides an outcome.
 """
 
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+
+import numpy as np
 
 from dreamgym_envs.core.delta import Edit, apply_delta
 from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON, State
 from dreamgym_envs.experience.choices import Choice, GrammarTables
-from dreamgym_envs.experience.codec import Prompt, resolve
+from dreamgym_envs.experience.codec import Prompt, handle, resolve, written
+from dreamgym_envs.experience.handles import fresh
 from dreamgym_envs.experience.model import Prediction
 from dreamgym_envs.experience.symbols import expanded, split_number
 
 MOST_LINES = 24
-MOST_EDITS = 16
+MOST_EDITS = 32
 MOST_ELEMENTS = 64
 
 
@@ -40,12 +44,21 @@ class Parser:
         prompt: The prompt that the output answers.
         state: The query's state.
         reasons: Whether the output begins with reasoning.
+        rng: Where handles of new things come from; None makes them from the prompt.
     """
 
-    def __init__(self, tables: GrammarTables, prompt: Prompt, state: State, reasons: bool = True) -> None:
+    def __init__(
+        self,
+        tables: GrammarTables,
+        prompt: Prompt,
+        state: State,
+        reasons: bool = True,
+        rng: np.random.Generator | None = None,
+    ) -> None:
         self.tables = tables
         self.codec = tables.codec
-        self.prompt = prompt
+        self.prompt = prompt.copy()
+        self.rng = rng
         self.state = state
         self.reasons = reasons
         self.committed = {
@@ -95,35 +108,44 @@ class Parser:
     # --- reasoning -----------------------------------------------------------------------------------------------
 
     def _reasoning(self) -> Generator[Choice, int, list[str]]:
-        bound = len(self.prompt.strings)
         lines: list[str] = []
         while True:
-            ids = self.tables.texts("reasoning", bound) if len(lines) < MOST_LINES else ()
+            ids = self._texts("reasoning") if len(lines) < MOST_LINES else ()
             token = yield self.tables.choice((*ids, self.tables.delta), judged=True)
             if token == self.tables.delta:
                 return lines
             lines.append((yield from self._text(token, "reasoning", 200)))
 
-    def _text(self, token: int, path: str, longest: int) -> Generator[Choice, int, str]:
+    def _texts(self, path: str) -> tuple[int, ...]:
+        return self.tables.texts(path, self.prompt.count, len(self.prompt.mentions))
+
+    def _text(self, token: int, path: str, longest: int, sampled: bool = False) -> Generator[Choice, int, str]:
         """Return the text that a lexicon token stands for, or that is spelt after the opening quote."""
         if token != self.tables.open:
             return expanded(self.tables.text_of[path][token], self.prompt.strings)
-        pieces: list[str] = []
+        longest = min(longest, self.codec.tables.longest.get(path, longest))
+        spelt = self.tables.spelt(self.prompt.count, len(self.prompt.mentions), sampled)
+        text = ""
         run: list[int] = []
-        slots = tuple(self.codec.slot_ids[1 : len(self.prompt.strings) + 1])
-        length = 0
         while True:
-            ids = (*self.tables.spelling, *slots, self.tables.close) if length < longest else (self.tables.close,)
-            token = yield self.tables.choice(ids)
-            if token in self.tables.slot_of or token == self.tables.close:
-                pieces.append(self.codec.vocabulary.decode(run))
-                run = []
-                if token == self.tables.close:
-                    return "".join(pieces)[:longest].replace("\n", " ")
-                pieces.append(self.prompt.strings[self.tables.slot_of[token] - 1])
-            else:
+            full = len(text) + len(run) >= longest
+            token = yield self.tables.choice((self.tables.close,)) if full else spelt
+            words = self._words(token)
+            if words is None and token != self.tables.close:
                 run.append(token)
-            length = sum(map(len, pieces)) + 4 * len(run)
+                continue
+            text += self.codec.vocabulary.decode(run)
+            run = []
+            if words is None:
+                return text[:longest].replace("\n", " ")
+            # Groups of words stand for the space before them as well; slots of other texts do not.
+            text += f" {words}" if text and self.codec.tables.mentions else words
+
+    def _words(self, token: int) -> str | None:
+        """Return what a slot or a group of words stands for, None for other tokens."""
+        if token in self.tables.slot_of:
+            return self.prompt.strings[self.tables.slot_of[token]]
+        return self.tables.phrase_of.get(token)
 
     # --- edits ---------------------------------------------------------------------------------------------------
 
@@ -138,14 +160,25 @@ class Parser:
             for rank, token, op, names, nodes in (tables.at_step if self.reasons else tables.at_reset)
             if rank >= first and self._possible(op, names, nodes)
         ]
-        return tables.choice((*ids, *tables.outcomes), judged=True)
+        # How many things are invented is invented too.
+        more = bool(edits) and edits[-1].op == "add" and self._invents(edits[-1].path[0])
+        return tables.choice((*ids, *tables.outcomes), sampled=more, judged=not more)
+
+    def _invents(self, name: str) -> bool:
+        return self.codec.schema.root.children[name].invented
 
     def _possible(self, op: str, names: tuple[str, ...], nodes: tuple[Node, ...]) -> bool:
         if op == "set" and len(names) == 1:  # what most edits are, and needs no search
             return nodes[0].known is None and (names, ()) not in self._set
-        if op == "add" and not self._limbo and _unique(nodes[-1]):
+        if op == "add" and not self._may_join(nodes[-1]):
             return False
         return bool(self._paths(op, names, nodes))
+
+    def _may_join(self, node: Node) -> bool:
+        """Return whether there can be anything to add to an array."""
+        if handle(node) is not None:
+            return bool(self._handles(node))
+        return bool(self._limbo) or not _unique(node)
 
     def _targets(self, op: str, names: tuple[str, ...], nodes: tuple[Node, ...], keys: tuple[str, ...]) -> list[str]:
         """Return the strings that may come after `keys` on an operation's path; of a path without keys: [""] or [].
@@ -184,7 +217,7 @@ class Parser:
                 if node.known is None and (names, keys) not in self._set:
                     paths.append(keys)
             elif op == "add":
-                if (node.max_items is None or len(value) < node.max_items) and (self._limbo or not _unique(node)):
+                if (node.max_items is None or len(value) < node.max_items) and self._may_join(node):
                     paths.append(keys)
             else:
                 elements = (element[node.key] if node.key is not None else element for element in value)
@@ -217,44 +250,54 @@ class Parser:
             value = ((yield from self._slot(self._targets(op, names, nodes, keys))),)
         elif op == "add":
             assert node.items is not None
-            value = ((yield from self._element(node, dotted)),)
+            element = yield from self._element(node, dotted, sampled=node.invented, joins=True)
+            value = (element,)
         elif node.kind == "array":
-            value = yield from self._array(node, dotted, keys)
+            value = yield from self._array(node, dotted, keys, node.invented or node.known is not None)
         else:
-            value = yield from self._scalar(node, dotted)
+            value = yield from self._scalar(node, dotted, node.invented)
         return Edit(op, tuple(path), value)  # type: ignore[arg-type]
 
     def _slot(self, names: list[str]) -> Generator[Choice, int, str]:
         token = yield self.tables.choice(tuple(self.codec.slot_ids[self.prompt.slots[name]] for name in names))
-        return self.prompt.strings[self.tables.slot_of[token] - 1]
+        return self.prompt.strings[self.tables.slot_of[token]]
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def _scalar(self, node: Node, path: str) -> Generator[Choice, int, JSON]:
+    def _value(self, node: Node, path: str, sampled: bool, promise: JSON = None) -> Generator[Choice, int, JSON]:
+        """Read a value of any kind; of what was promised no other than that."""
+        if node.kind == "array":
+            return (yield from self._array(node, path, (), sampled))
+        if isinstance(promise, str) and promise in self.prompt.slots:
+            return (yield from self._slot([promise]))
+        return (yield from self._scalar(node, path, sampled))
+
+    def _scalar(self, node: Node, path: str, sampled: bool = False) -> Generator[Choice, int, JSON]:
         if node.kind == "enum":
             table = {self.codec.enum_ids[path, value]: value for value in node.values}
-            token = yield self.tables.choice(tuple(table))
+            token = yield self.tables.choice(tuple(table), sampled)
             return table[token]
+        if node.kind == "integer":
+            numbers = self.tables.integers[path]
+            token = yield self.tables.choice(tuple(numbers), sampled)
+            return numbers[token]
         if node.kind == "object":
-            return (yield from self._object(node, path))
-        choice = self._string_choice(node, path)
-        token = yield self.tables.choice(choice)
-        return (yield from self._string(token, node, path, sampled=False))
+            return (yield from self._object(node, path, sampled))
+        token = yield self.tables.choice(self._string_choice(node, path), sampled)
+        return (yield from self._string(token, node, path, sampled))
 
-    def _object(self, node: Node, path: str) -> Generator[Choice, int, JSON]:
+    def _object(self, node: Node, path: str, sampled: bool) -> Generator[Choice, int, JSON]:
         value: dict[str, JSON] = {}
         for name, child in node.children.items():
-            if child.kind == "array":
-                value[name] = yield from self._array(child, f"{path}.{name}", ())
-            else:
-                value[name] = yield from self._scalar(child, f"{path}.{name}")
+            value[name] = yield from self._value(child, f"{path}.{name}", sampled)
         return value
 
-    def _array(self, node: Node, path: str, keys: tuple[str, ...]) -> Generator[Choice, int, JSON]:
+    def _array(
+        self, node: Node, path: str, keys: tuple[str, ...], sampled: bool = False
+    ) -> Generator[Choice, int, JSON]:
         """Read elements up to the end token; of an array that becomes known, what was promised and what is invented."""
         assert node.items is not None
-        hidden = node.known is not None
-        promised = self._promised(path, keys) if hidden else {}
+        promised = self._promised(path, keys) if node.known is not None else {}
         most = min(self.codec.tables.most_elements.get(path, MOST_ELEMENTS), node.max_items or MOST_ELEMENTS)
         elements: list[JSON] = []
         while True:
@@ -268,68 +311,103 @@ class Parser:
             if node.commits is not None:
                 element = yield from self._commitment(node, path, ends)
             elif node.items.kind == "object" and node.key is not None:
-                element = yield from self._element(node, path, hidden, ends, due if full else None, due)
+                taken = [known[node.key] for known in elements]
+                element = yield from self._element(node, path, sampled, ends, due if full else None, due, taken)
             else:
-                element = yield from self._plain(node.items, path, ends, elements)
+                element = yield from self._plain(node.items, path, ends, elements, sampled)
             if element is None:
                 return tuple(elements)
-            elements.append(element)
+            if node.items.kind == "object" or element not in elements:
+                elements.append(element)
             if isinstance(element, Mapping) and node.key is not None:
                 promised[element[node.key]] = False
                 self._take(node, element[node.key])
 
-    def _plain(self, node: Node, path: str, ends: tuple[int, ...], before: list[JSON]) -> Generator[Choice, int, JSON]:
+    def _plain(
+        self, node: Node, path: str, ends: tuple[int, ...], before: list[JSON], sampled: bool
+    ) -> Generator[Choice, int, JSON]:
         """Read an element that is no object; None if the end token comes instead."""
         if node.kind == "enum":
             table = {self.codec.enum_ids[path, value]: value for value in node.values if value not in before}
-            token = yield self.tables.choice((*table, *ends))
+            token = yield self.tables.choice((*table, *ends), sampled)
             return table.get(token)
-        token = yield self.tables.choice((*self._string_choice(node, path), *ends))
-        return None if token in ends else (yield from self._string(token, node, path, sampled=False))
+        token = yield self.tables.choice((*self._string_choice(node, path, before), *ends), sampled)
+        return None if token in ends else (yield from self._string(token, node, path, sampled))
 
     def _element(
         self,
         array: Node,
         path: str,
-        hidden: bool = False,
+        sampled: bool = False,
         ends: tuple[int, ...] = (),
         only: list[str] | None = None,
-        promised: list[str] | None = None,
+        promised: Sequence[str] = (),
+        taken: Sequence[str] = (),
+        joins: bool = False,
     ) -> Generator[Choice, int, JSON]:
-        """Read an element of a keyed array, its key last; None if an end token comes instead of its first token."""
+        """Read an element of a keyed array; None if an end token comes instead of its first token."""
         node, key = array.items, array.key
         assert node is not None and key is not None
-        value: dict[str, JSON] = {}
-        optional: dict[int, tuple[str, str]] = {}
-        first = True
-        for name, child in node.children.items():
-            if name == key:
-                continue
-            below = f"{path}.{name}"
-            if child.kind == "array" and child.items is not None and child.items.kind == "enum":
+        hidden = sampled and array.known is not None
+        value: dict[str, JSON] = {
+            name: child.default[0] for name, child in node.children.items() if joins and child.default
+        }
+        names = written(node, key, joins)
+        keys = self._key_choice(array, f"{path}.{key}", hidden, only, promised)
+        if names[0] != key:
+            flags: dict[int, tuple[str, str]] = {}
+            for name in names[:-1]:
                 value[name] = ()
-                optional.update({self.codec.enum_ids[below, v]: (name, v) for v in child.items.values})
-                continue
-            ids = self._string_choice(child, below) if child.kind == "string" else self._starts(child, below)
-            token = yield self.tables.choice((*ids, *(ends if first else ())), sampled=hidden)
-            if first and token in ends:
+                below, child = f"{path}.{name}", node.children[name]
+                assert child.items is not None
+                flags.update({self.codec.enum_ids[below, v]: (name, v) for v in child.items.values})
+            first = True
+            while True:
+                token = yield self.tables.choice(
+                    (*(() if hidden else flags), *keys, *(ends if first else ())), sampled=sampled
+                )
+                if first and token in ends:
+                    return None
+                if token not in flags:
+                    break
+                first = False
+                name, flag = flags.pop(token)
+                value[name] = (*value[name], flag)
+            value[key] = yield from self._key(token, array, path, sampled, taken)
+        else:
+            token = yield self.tables.choice((*keys, *ends), sampled)
+            if token in ends:
                 return None
-            first = False
-            value[name] = yield from self._string(token, child, below, hidden)
-        keys = self._key_choice(array, f"{path}.{key}", hidden, only, promised or [])
-        while True:
-            token = yield self.tables.choice(
-                (*(() if hidden else optional), *keys, *(ends if first else ())), sampled=hidden
-            )
-            if first and token in ends:
-                return None
-            if token not in optional:
-                break
-            first = False
-            name, flag = optional.pop(token)
-            value[name] = (*value[name], flag)
-        value[key] = yield from self._string(token, node.children[key], f"{path}.{key}", hidden)
+            value[key] = yield from self._key(token, array, path, sampled, taken)
+            promise = self._promise(array, value[key])
+            for name in names[1:]:
+                child = node.children[name]
+                value[name] = yield from self._value(child, f"{path}.{name}", sampled, promise.get(name))
         return {name: value[name] for name in node.children}
+
+    def _key(
+        self, token: int, array: Node, path: str, sampled: bool, taken: Sequence[str]
+    ) -> Generator[Choice, int, str]:
+        """Read the name of an element, which no other in its array may have."""
+        assert array.items is not None and array.key is not None
+        child = array.items.children[array.key]
+        if token == self.codec.new_id:
+            name = fresh(
+                child.handle or "", {*self._names(child.unique), *self.prompt.slots}, self.prompt.ids, self.rng
+            )
+            self.prompt.refer(name)
+            return name
+        name = yield from self._string(token, child, f"{path}.{array.key}", sampled)
+        while name in taken:
+            name += "'"
+        return name
+
+    def _promise(self, array: Node, name: JSON) -> Mapping[str, JSON]:
+        """Return what the private state says of a thing that becomes public, by property."""
+        if handle(array) is None:
+            return {}
+        entries = (entry for part in self.state.private.values() for entry in part if entry.get(array.key) == name)
+        return next(entries, {})
 
     def _commitment(self, array: Node, path: str, ends: tuple[int, ...]) -> Generator[Choice, int, JSON]:
         """Read what is promised, its key first; None if the end token comes instead."""
@@ -353,7 +431,7 @@ class Parser:
             return (yield from self._string(token, node, path, sampled=True))
         first: dict[int, list[int]] = {}
         for token in self._string_choice(node, path):
-            kind = split_number(self.prompt.strings[self.tables.slot_of[token] - 1])[0] if node.ref is not None else ""
+            kind = split_number(self.prompt.strings[self.tables.slot_of[token]])[0] if node.ref is not None else ""
             first.setdefault(self.codec.kind_ids.get(kind, token), []).append(token)
         token = yield self.tables.choice(tuple(first), sampled=True)
         if token in self.tables.kind_of:
@@ -365,43 +443,62 @@ class Parser:
 
     # --- strings -------------------------------------------------------------------------------------------------
 
-    def _string_choice(self, node: Node, path: str) -> tuple[int, ...]:
+    def _string_choice(self, node: Node, path: str, before: Sequence[JSON] = ()) -> tuple[int, ...]:
         """Return the first tokens of a string that is no element's key."""
-        slots = self.prompt.slots
         if node.ref is not None:
             names = self._keys(node.ref)
-            return tuple(self.codec.slot_ids[slot] for name, slot in slots.items() if name in names)
-        return self.tables.texts(path, len(slots))
+            slots = self.prompt.slots.items()
+            return tuple(self.codec.slot_ids[slot] for name, slot in slots if name in names and name not in before)
+        return self._texts(path)
 
     def _key_choice(
-        self, array: Node, path: str, hidden: bool, only: list[str] | None, promised: list[str]
+        self, array: Node, path: str, hidden: bool, only: list[str] | None, promised: Sequence[str]
     ) -> tuple[int, ...]:
         """Return the first tokens of an element's key: slots, kinds of new names, spelling."""
         assert array.items is not None and array.key is not None
         slots = self.prompt.slots
         if only is not None:
             return tuple(self.codec.slot_ids[slots[name]] for name in only)
-        if array.known is not None and hidden:
+        if handle(array) is not None:
+            return self._handles(array)
+        if array.known is not None and hidden and _unique(array):
             free = [name for name in promised if name in slots]
             banned = tuple(self.prompt.marks) if self.committed else ()
             kinds = self.tables.kinds((*banned, *self._used_up(array)))
             return (*(self.codec.slot_ids[slots[name]] for name in free), *kinds, self.tables.open)
         if _unique(array):
             return tuple(self.codec.slot_ids[slots[name]] for name in self._limbo)
-        return (*self.codec.slot_ids[1 : len(slots) + 1], *self.tables.texts(path, len(slots)))
+        if self.codec.tables.mentions:
+            return self._texts(path)
+        return (*self.codec.slot_ids[1 : self.prompt.count + 1], *self._texts(path))
+
+    def _handles(self, array: Node) -> tuple[int, ...]:
+        """Return the first tokens of a handle: of things that only the private state has, and of a new one."""
+        assert array.items is not None and array.key is not None
+        children = self.codec.schema.root.children
+        taken = self._names(array.items.children[array.key].unique)
+        known = (
+            name
+            for top, names in self.prompt.shown.items()
+            if children[top].private and handle(children[top]) == handle(array)
+            for name in sorted(names)
+            if name in self.prompt.slots and name not in taken
+        )
+        room = self.prompt.count < self.codec.tables.slots
+        return (*(self.codec.slot_ids[self.prompt.slots[name]] for name in known), *((self.codec.new_id,) * room))
 
     def _string(self, token: int, node: Node, path: str, sampled: bool) -> Generator[Choice, int, JSON]:
         if node.kind == "enum":
             return next(value for value in node.values if self.codec.enum_ids[path, value] == token)
         if token in self.tables.slot_of:
-            return self.prompt.strings[self.tables.slot_of[token] - 1]
+            return self.prompt.strings[self.tables.slot_of[token]]
         if token in self.tables.kind_of:
             kind = self.tables.kind_of[token]
             taken = self._names(node.unique)
             free = tuple(i for n, i in enumerate(self.codec.number_ids) if n and f"{kind} {n}" not in taken)
             number = yield self.tables.choice(free, sampled=sampled)
             return f"{kind} {self.tables.number_of[number]}"
-        return (yield from self._text(token, path, node.max_length))
+        return (yield from self._text(token, path, node.max_length, sampled))
 
     # --- the state so far ----------------------------------------------------------------------------------------
 

@@ -115,7 +115,7 @@ class LocalModel:
             )
         if not self.cache.capacity:
             return self._generate(queries, prompts)
-        keys = [(tuple(prompt.ids), tuple(prompt.strings)) for prompt in prompts]
+        keys = [(tuple(prompt.ids), tuple(prompt.strings.items())) for prompt in prompts]
         answers = [self.cache.get(key) for key in keys]
         open_ = [index for index, answer in enumerate(answers) if answer is None]
         fresh = self._generate([queries[i] for i in open_], [prompts[i] for i in open_])

@@ -1,11 +1,11 @@
 """The codec's symbols, and how strings are cut so that few symbols go a long way.
 
-Structure, slots, marks, kinds, numbers, operations, outcomes, properties, enum values, and the lexicon of frequent
-strings with holes where slots go.
+Structure, slots, marks, kinds, numbers, operations, outcomes, properties, enum values, the lexicon of frequent strings
+with holes where slots go, and for prose frequent groups of words and references to what the instruction names.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,7 @@ TASK, HISTORY, DEMONSTRATION, ACTION, OUTPUT, DELTA, END = (
     "<end>",
 )
 OPEN, CLOSE = '<">', '</">'
+NEW = "<new>"
 STRUCTURE = (TASK, HISTORY, DEMONSTRATION, ACTION, OUTPUT, DELTA, END, OPEN, CLOSE)
 
 NUMBERED = re.compile(r"^(.*\D) (\d+)$")
@@ -53,6 +54,11 @@ class Tables:
         most_elements: Most elements that an array was seen to be set to, by path.
         history: How many past steps a prompt shows.
         demonstrations: Most demonstrations that a prompt shows.
+        mentions: How many things that an instruction names can be referred to; 0 where names tell kinds.
+        phrases: Frequent words and groups of words of prose.
+        idle: Words of instructions that name nothing.
+        references: Paths at which an output was seen to refer to a string of the query.
+        longest: Most characters that a new text was seen to have, by path.
     """
 
     domain: str
@@ -67,6 +73,11 @@ class Tables:
     most_elements: Mapping[str, int] = field(default_factory=dict)
     history: int = 0
     demonstrations: int = 0
+    mentions: int = 0
+    phrases: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    longest: Mapping[str, int] = field(default_factory=dict)
 
     def symbols(self, root: Node) -> tuple[str, ...]:
         """Return every symbol that these tables need, in a fixed order."""
@@ -82,7 +93,12 @@ class Tables:
         names += sorted(
             {f"<{path.rpartition('.')[2]}={value}>" for path, node in walk(root) for value in enum_values(node)}
         )
-        names += [f"<{path}: {text}>" for path, texts in self.lexicon.items() for text in texts]
+        phrases = frozenset(self.phrases)
+        names += [f"<{path}: {text}>" for path, texts in self.lexicon.items() for text in texts if text not in phrases]
+        if any(node.handle is not None for _, node in walk(root)):
+            names.append(NEW)
+        names += [f"<@{i}>" for i in range(1, self.mentions + 1)]
+        names += [f"<phrase {phrase}>" for phrase in self.phrases]
         return tuple(names)
 
 
@@ -101,20 +117,21 @@ def enum_values(node: Node) -> tuple[str, ...]:
 
 def abstracted(text: str, slots: Mapping[str, int]) -> str:
     """Return the text with every whole-word occurrence of a slot's string replaced by its hole."""
-    if not slots or not any(name in text for name in slots):
+    inside = sorted((name for name in slots if name and name in text), key=len, reverse=True)
+    if not inside:
         return text
-    names = "|".join(re.escape(name) for name in sorted(slots, key=len, reverse=True) if name)
+    names = "|".join(map(re.escape, inside))
     return re.sub(rf"(?<!\w)(?:{names})(?!\w)", lambda match: f"⟦{slots[match.group()]}⟧", text)
 
 
-def expanded(text: str, strings: Sequence[str]) -> str:
+def expanded(text: str, strings: Mapping[int, str]) -> str:
     """Return a lexicon text with its holes filled."""
-    return HOLE.sub(lambda match: strings[int(match.group(1)) - 1], text)
+    return HOLE.sub(lambda match: strings[int(match.group(1))], text)
 
 
-def holes(text: str) -> int:
-    """Return the largest slot that a lexicon text refers to, 0 for none."""
-    return max((int(number) for number in HOLE.findall(text)), default=0)
+def holes(text: str) -> frozenset[int]:
+    """Return the slots that a lexicon text refers to."""
+    return frozenset(int(number) for number in HOLE.findall(text))
 
 
 def split_instruction(instruction: str, kinds: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,15 +1,24 @@
-"""Fitting the codec's tables: which kinds, edits, outcomes and frequent strings there are."""
+"""Fitting the codec's tables: which kinds, edits, outcomes and frequent strings and words there are."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
+from dreamgym_envs.core.schema import Node
 from dreamgym_envs.domains.base import Domain
 from dreamgym_envs.experience.codec import Codec, resolve
 from dreamgym_envs.experience.model import Prediction, Query
-from dreamgym_envs.experience.symbols import HOLE, Tables, abstracted, split_instruction, split_number
+from dreamgym_envs.experience.prose import collocations, fillers, segments, units
+from dreamgym_envs.experience.symbols import HOLE, Tables, abstracted, split_instruction, split_number, walk
 from dreamgym_envs.experience.vocabulary import Vocabulary
+
+MENTIONS = 24
+"""Most things named by an instruction that can be referred to."""
+
+PHRASE = 40
+"""Most characters of a string that is a phrase as a whole, such as an option's value."""
 
 
 def fit_tables(
@@ -37,6 +46,7 @@ def fit_tables(
         The tables, and a sample of texts to train subwords on.
     """
     pairs = list(examples)
+    handles = any(node.handle is not None for _, node in walk(domain.schema.root))
     verbs: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     operations: Counter[str] = Counter()
@@ -47,25 +57,28 @@ def fit_tables(
         action = None if query.action is None else domain.parse(query.action)
         if action is not None:
             verbs[action.verb] += 1
+        for edit in target.delta:
+            path, node, _ = resolve(domain.schema.root, edit.path)
+            operations[f"{edit.op} {path}"] += 1
+            if edit.op == "set":
+                for below, length in _lengths(node, edit.value, path):
+                    most[below] = max(most[below], length)
+        outcomes[float(target.reward), target.terminated] += 1
+        if handles:
+            continue  # names tell no kinds
         names = [*_strings(domain.focus(query.task, query.state, action)), *_strings([e.value for e in target.delta])]
         for name in names:
             kind, number = split_number(name)
             if number is not None and len(kind) <= 40:
                 kinds[kind] += 1
                 largest = max(largest, number if number <= 64 else 1)
-        for edit in target.delta:
-            path, node, _ = resolve(domain.schema.root, edit.path)
-            operations[f"{edit.op} {path}"] += 1
-            if edit.op == "set" and node.kind == "array":
-                most[path] = max(most[path], len(edit.value))
-        outcomes[float(target.reward), target.terminated] += 1
     base = Tables(
         domain=domain.name,
         verbs=tuple(sorted(verbs)),
         kinds=_frequent(kinds, least),
         numbers=largest,
         slots=slots,
-        marks=marks,
+        marks=0 if handles else marks,
         operations=tuple(sorted(operations)),
         outcomes=tuple(sorted(outcomes)),
         lexicon={},
@@ -73,23 +86,101 @@ def fit_tables(
         history=history,
         demonstrations=demonstrations,
     )
-    texts: dict[str, Counter[str]] = {}
+    if handles:
+        base = replace(base, mentions=MENTIONS, **_words(domain, pairs, least))
     draft = Codec(domain, base, Vocabulary.train([], base.symbols(domain.schema.root)))
+    texts: dict[str, Counter[str]] = {}
+    references: set[str] = set()
+    longest: Counter[str] = Counter()
     for query, target in pairs:
+        action = None if query.action is None else domain.parse(query.action)
         prompt = draft.encode(query)
         for line in target.reasoning.splitlines():
             texts.setdefault("reasoning", Counter())[abstracted(line, prompt.slots)] += 1
-        for edit in target.delta:
-            path, node, _ = resolve(domain.schema.root, edit.path)
-            if node.kind == "string" and edit.value not in prompt.slots:
-                texts.setdefault(path, Counter())[abstracted(edit.value, prompt.slots)] += 1
+        for line in domain.comparisons(query.task, query.state, action):
+            texts.setdefault("comparisons", Counter())[line] += 1
+        for path, node, value in _leaves(domain, target):
+            if node.kind == "integer":
+                texts.setdefault(path, Counter())[json.dumps(value)] += least  # numbers cannot be spelt
+            elif value in prompt.slots:
+                references.add(path)
+            elif not _is_text(node):
+                continue
+            elif handles or split_number(value)[0] not in draft.kind_ids:
+                texts.setdefault(path, Counter())[abstracted(value, prompt.slots)] += 1
+                longest[path] = max(longest[path], len(value))
     for instruction in {query.task.instruction for query, _ in pairs}:
-        for piece, _ in split_instruction(instruction, draft.kind_ids):
-            if piece:
-                texts.setdefault("instruction", Counter())[piece] += least
+        for piece in _fixed_pieces(draft, instruction):
+            texts.setdefault("instruction", Counter())[piece] += 1 if handles else least
     lexicon = {path: _frequent(counts, least) for path, counts in sorted(texts.items())}
     sample = [HOLE.sub("", text) for counts in texts.values() for text in counts] + list(kinds)
-    return Tables(**{**asdict(base), "lexicon": lexicon}), sample
+    tables = replace(base, lexicon=lexicon)
+    return (replace(tables, references=tuple(sorted(references)), longest=dict(longest)) if handles else tables), sample
+
+
+def _words(domain: Domain, pairs: Iterable[tuple[Query, Prediction]], least: int) -> dict[str, tuple[str, ...]]:
+    """Return the phrases of what is new in answers, and the words of instructions that name nothing."""
+    instructions = {query.task.instruction for query, _ in pairs}
+    idle = fillers(instructions)
+    texts: Counter[str] = Counter()
+    for query, target in pairs:
+        known = {query.action, *_strings(query.state.public), *_strings(query.state.private)}
+        for _, node, value in _leaves(domain, target):
+            if _is_text(node) and not node.event and value not in known:
+                texts[value] += 1
+    groups = dict.fromkeys(collocations(texts, 2 * least, idle), 0)
+    values = (text for text, count in texts.items() if count >= least and 0 < len(text) <= PHRASE)
+    # A string that consists of groups, such as two attributes in one, is no phrase of its own.
+    whole = {text for text in values if any(isinstance(piece, str) for piece in segments(text, groups))}
+    numbers = Counter(word for instruction in instructions for word in instruction.split() if word[0].isdigit())
+    phrases = {*groups, *whole, *(word for word, count in numbers.items() if count >= least)}
+    return {"phrases": tuple(sorted(phrases)), "idle": tuple(sorted(idle))}
+
+
+def _fixed_pieces(codec: Codec, instruction: str) -> Iterator[str]:
+    """Yield what an instruction says around what it names."""
+    if codec.tables.mentions:
+        yield from (
+            words for words, names in units(instruction, codec.phrase_ids, frozenset(codec.tables.idle)) if not names
+        )
+    else:
+        yield from (piece for piece, _ in split_instruction(instruction, codec.kind_ids) if piece)
+
+
+def _leaves(domain: Domain, target: Prediction) -> Iterator[tuple[str, Node, Any]]:
+    """Yield (path, node, value) of the strings and integers that a prediction writes."""
+    for edit in target.delta:
+        path, node, _ = resolve(domain.schema.root, edit.path)
+        if edit.op == "set":
+            yield from _below(node, edit.value, path)
+        elif edit.op == "add" and node.items is not None:
+            for element in edit.value:
+                yield from _below(node.items, element, path)
+
+
+def _is_text(node: Node) -> bool:
+    """Return whether a node is a string that says something, and not the name of a thing that says nothing."""
+    return node.kind == "string" and node.handle is None and node.ref is None
+
+
+def _below(node: Node, value: Any, path: str) -> Iterator[tuple[str, Node, Any]]:
+    if node.kind == "object":
+        for name, child in node.children.items():
+            yield from _below(child, value[name], f"{path}.{name}")
+    elif node.kind == "array" and node.items is not None:
+        for element in value:
+            yield from _below(node.items, element, path)
+    elif node.kind in ("string", "integer"):
+        yield path, node, value
+
+
+def _lengths(node: Node, value: Any, path: str) -> Iterator[tuple[str, int]]:
+    """Yield (path, number of elements) of an array that is set, and of the arrays in its elements."""
+    if node.kind == "array" and node.items is not None:
+        yield path, len(value)
+        for element in value:
+            for name, child in node.items.children.items():
+                yield from _lengths(child, element[name], f"{path}.{name}")
 
 
 def _frequent(counts: Counter[str], least: int) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -286,11 +285,12 @@ def batch_loss(model: Any, batch: Sequence[Encoded], device: torch.device, preci
 def _masks(batch: Sequence[Encoded], logits: Tensor) -> Tensor:
     """Return what to add to the logits [n, vocabulary] of the tokens that count: 0 where allowed, -inf elsewhere."""
     pairs = (pair for item in batch for pair in zip(item.choices, item.weights, strict=True))
-    choices = [ids for ids, weight in pairs if weight]
-    rows = torch.from_numpy(np.repeat(np.arange(len(choices)), [len(ids) for ids in choices]))
-    columns = torch.from_numpy(np.fromiter(chain.from_iterable(choices), dtype=np.int64))
+    rows: dict[int, tuple[tuple[int, ...], list[int]]] = {}  # the tokens of all texts share one long choice
+    for row, ids in enumerate(ids for ids, weight in pairs if weight):
+        rows.setdefault(id(ids), (ids, []))[1].append(row)
     masks = torch.full(logits.shape, -torch.inf)
-    masks[rows, columns] = 0.0
+    for ids, places in rows.values():
+        masks[torch.tensor(places)[:, None], torch.tensor(ids)] = 0.0
     return masks.to(logits.device)
 
 

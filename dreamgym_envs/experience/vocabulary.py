@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 FILE = "tokenizer.json"
 
@@ -40,10 +40,15 @@ class Vocabulary:
         self._encode = lru_cache(maxsize=65536)(self._encode_text)
 
     @classmethod
-    def train(cls, texts: Iterable[str], symbols: Sequence[str], subwords: int = 512) -> "Vocabulary":
-        """Train byte-level BPE on `texts` and add the symbols."""
+    def train(cls, texts: Iterable[str], symbols: Sequence[str], subwords: int = 768) -> "Vocabulary":
+        """Train byte-level BPE on `texts` and add the symbols; of "$20.99" the dollars are a word, and the cents."""
         tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(r" ?\$?\d+|\.\d+| ?[^\s\d.$]+|\s|."), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
             vocab_size=subwords, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False

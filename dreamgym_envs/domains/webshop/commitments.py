@@ -122,7 +122,8 @@ def comparisons(task: Task, state: State, action: Action | None) -> tuple[str, .
 def hindsight(trajectory: Trajectory) -> list[Mapping[str, JSON]]:
     """Return the products that the whole episode reveals, the same before each step; see `Domain.hindsight`.
 
-    They are the items that were opened: the bought one first, then those that fit the instruction best. What was
+    They are items that were opened: the bought one first, then those that fit the instruction best; one to three, by
+    the length of the episode, so that a model also learns to open what it has not committed to. What was
     bought has also the goal's attributes that its reward says it has, though none of its pages was open that shows
     them: so the reward follows from the commitment.
     """
@@ -132,7 +133,7 @@ def hindsight(trajectory: Trajectory) -> list[Mapping[str, JSON]]:
     opened = [row for row in last["items"] if row["status"] == "opened"]
     bought = last["open"] if last["page"] == "done" else ()
     opened.sort(key=lambda row: (row["id"] not in bought, -fit(instruction, row).score))
-    hidden = tuple(_commitment(instruction, row) for row in opened[:MOST])
+    hidden = tuple(_commitment(instruction, row) for row in opened[: 1 + len(trajectory.steps) % MOST])
     if bought and hidden:
         first = hidden[0]
         hidden = ({**first, "attributes": (*first["attributes"], *_paid(trajectory))}, *hidden[1:])
