@@ -11,6 +11,7 @@ from dreamgym_envs.core.delta import Edit, diff
 from dreamgym_envs.core.knowledge import known, revealed
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import State, Task, Trajectory, Transition
+from dreamgym_envs.domains import DOMAINS, get_domain
 from dreamgym_envs.evaluation.consistency import contradictions
 from dreamgym_envs.evaluation.fidelity import fidelity
 from dreamgym_envs.evaluation.one_step import judge, one_step_metrics, real_transitions
@@ -425,6 +426,23 @@ def test_real_episodes_have_no_contradictions() -> None:
             assert action is not None
             touched = DOMAIN.touched(transition.state, action)
             assert not contradictions(SCHEMA, transition.state, transition.next_state, touched)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_no_real_environment_contradicts_itself(name: str) -> None:
+    domain = get_domain(name)
+    try:
+        engine = domain.engine(**domain.held_out["generated"])
+    except ImportError as error:
+        pytest.skip(str(error))
+    plan = Plan({"expert": 1, "noisy": 2, "random": 1}, 0, domain.max_episode_steps)
+    transitions = [t for index in range(8) for t in play_episode(domain, engine, plan, index).transitions()]
+    engine.close()
+    assert len(transitions) > 100
+    for transition in transitions:
+        action = domain.parse(transition.action)
+        touched = domain.touched(transition.state, action) if action is not None else ()
+        assert not contradictions(domain.schema, transition.state, transition.next_state, touched)
 
 
 def test_contradictions_are_counted_per_hundred_steps_of_dream() -> None:
