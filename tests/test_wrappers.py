@@ -12,11 +12,14 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import State
+from dreamgym_envs.domains.base import Action
 from dreamgym_envs.envs.real import RealEnv
 from dreamgym_envs.wrappers.candidates import NO_CANDIDATE, CandidateActions, VectorCandidateActions
 from dreamgym_envs.wrappers.features import FeatureEncoder
 from dreamgym_envs.wrappers.infos import domain_of, info_of
+from dreamgym_envs.wrappers.matching import Request
 from dreamgym_envs.wrappers.text import TextArrays, VectorTextArrays
 from tests.toy import Boxes, task, thing
 
@@ -220,6 +223,142 @@ def test_any_text_can_be_encoded(actions: list[str], instruction: str) -> None:
 def test_a_vocabulary_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="buckets must be in"):
         encoder(buckets=1 << 17)
+
+
+# --- features where texts are ever new -------------------------------------------------------------------------------
+
+
+class Kiosk(Boxes):
+    """Sells things that have titles; a thing that is open shows its colours, of which one may be chosen."""
+
+    schema = Schema(
+        {
+            "type": "object",
+            "required": ["things", "shelves", "open", "chosen"],
+            "properties": {
+                "things": {
+                    "type": "array",
+                    "x-key": "id",
+                    "x-invented": True,
+                    "items": {
+                        "type": "object",
+                        "required": ["id", "title", "price", "status", "options"],
+                        "properties": {
+                            "id": {"type": "string", "x-unique": "thing", "x-handle": "t???"},
+                            "title": {"type": "string"},
+                            "price": {"type": "string"},
+                            "status": {"enum": ["shut", "open"]},
+                            "options": {
+                                "type": "array",
+                                "x-key": "name",
+                                "x-known": {"field": "status", "values": ["open"]},
+                                "items": {
+                                    "type": "object",
+                                    "required": ["name", "values"],
+                                    "properties": {
+                                        "name": {"type": "string"},
+                                        "values": {"type": "array", "items": {"type": "string"}},
+                                    },
+                                },
+                            },
+                        },
+                    },
+                },
+                "shelves": {
+                    "type": "array",
+                    "x-key": "name",
+                    "items": {
+                        "type": "object",
+                        "required": ["name", "things"],
+                        "properties": {
+                            "name": {"type": "string"},
+                            "things": {"type": "array", "items": {"type": "string", "x-ref": "things"}},
+                        },
+                    },
+                },
+                "open": {"type": "array", "items": {"type": "string", "x-ref": "things"}},
+                "chosen": {
+                    "type": "array",
+                    "x-key": "option",
+                    "items": {
+                        "type": "object",
+                        "required": ["option", "value"],
+                        "properties": {"option": {"type": "string"}, "value": {"type": "string"}},
+                    },
+                },
+            },
+        }
+    )
+
+    def parse(self, action: str) -> Action | None:
+        verb, _, argument = action.partition(" ")
+        return Action(verb, (argument,) if argument else ())
+
+
+def kiosk(open_: tuple[str, ...] = (), chosen: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+    colours = ({"name": "colour", "values": ("dark blue", "red")},)
+    return {
+        "things": (
+            {"id": "t001", "title": "Steel Mugs", "price": "$8 to $12", "status": "open", "options": colours},
+            {"id": "t002", "title": "Glass Bowl", "price": "$30", "status": "shut", "options": ()},
+        ),
+        "shelves": ({"name": "shelf of mugs", "things": ("t001", "t002")},),
+        "open": open_,
+        "chosen": tuple({"option": option, "value": value} for option, value in chosen),
+    }
+
+
+WISH = "i need a steel mug in dark blue, and price lower than 20.00 dollars"
+
+
+def explain(action: str, state: dict[str, Any], instruction: str = WISH) -> set[str]:
+    return set(FeatureEncoder(Kiosk(), candidates=8).explain(instruction, state, action))
+
+
+def test_new_texts_are_told_by_how_they_match_and_not_by_their_words() -> None:
+    mug, bowl = explain("see t001", kiosk()), explain("see t002", kiosk())
+    assert {"see.0.things.left=0", "see.0.things.price<", "see.0.things.best"} <= mug
+    assert {"see.0.things.left=4", "see.0.things.price>"} <= bowl and "see.0.things.best" not in bowl
+    assert not any("~" in token for token in mug | bowl)
+    assert not any("~" in token for token in FeatureEncoder(Kiosk(), candidates=8).explain_context(WISH, kiosk()))
+
+
+def test_what_a_reference_says_of_a_name_is_told_beside_what_its_record_says() -> None:
+    assert {"see.0.things.status=shut", "see.0.shelves.things", "see.0.shelves.things#1"} <= explain(
+        "see t002", kiosk()
+    )
+
+
+def test_an_argument_that_the_instruction_says_brings_what_is_missing() -> None:
+    # Given the open mug, whose title has two of the four words that are asked for
+    blue, red = (explain(f"choose {colour}", kiosk(("t001",))) for colour in ("dark blue", "red"))
+    assert {"choose.0.said2", "choose.0.gain=2"} <= blue
+    assert "choose.0.gain=0" in red and not any("said" in token for token in red)
+    # When it is chosen, nothing is left to gain
+    after = explain("choose dark blue", kiosk(("t001",), (("colour", "dark blue"),)))
+    assert "choose.0.gain=0" in after
+
+
+def test_an_action_without_arguments_is_told_by_what_is_open() -> None:
+    before = explain("buy", kiosk(("t001",)))
+    after = explain("buy", kiosk(("t001",), (("colour", "dark blue"),)))
+    assert {"buy.open>things.status=open", "buy.open>things.left=0", "buy.open>things.best"} <= before & after
+    assert {"buy.open>more=2", "buy.left=2"} <= before and {"buy.open>more=0", "buy.left=0"} <= after
+    assert "buy.things.status=shut.least=4" in before
+    assert not any("open>" in token for token in explain("buy", kiosk()))
+
+
+def test_an_argument_that_the_state_does_not_know_is_told_by_what_it_leaves_out_and_whether_it_was_seen() -> None:
+    assert {"find.0.left=3", "find.0.shown"} <= explain("find mugs", kiosk())
+    assert {"find.0.left=2", "find.0.new"} <= explain("find blue mugs", kiosk())
+
+
+def test_numbers_are_told_by_the_limit_and_other_texts_are_not() -> None:
+    request = Request.read("a pack of 6 mugs below 20 dollars", {"a", "of"})
+    signs = [request.compared(text) for text in ("$20", "20.5", "$1,024.00", "$10 - $40", "6 mugs", "")]
+    assert signs == ["<", ">", ">", ">", "", ""]
+    assert Request.read("a mug", {"a"}).compared("$20") == ""
+    assert request.words == {"pack", "6", "mug", "below", "dollar"}
 
 
 # --- TextArrays ------------------------------------------------------------------------------------------------------

@@ -11,9 +11,16 @@ Facts from closed sets (enums, booleans, marks, membership) are joined with the 
 join verb and last argument with the instruction's content words: "go~microwave*hot" is learned from a few examples,
 where a network that has to find the product itself needs hundreds (a clone of 150 episodes: 87 against 66 % success).
 
-The context is told in the same language: the instruction's words, small arrays in full, large ones as counts. Tokens
-are hashed (CRC-32) into a fixed number of buckets, so nothing has to be fitted and two processes agree; bucket 0 is
-padding.
+The context is told in the same language: the instruction's words, small arrays in full, large ones as counts.
+
+Where states hold ever new texts (schema keyword "x-invented"), no word is told, only how texts match the instruction
+(see `matching`): of a record how many of the instruction's words it leaves out, and whether another leaves out fewer;
+of a number whether it is within the limit; of an argument whether the instruction says it, and how many of the words
+that are still missing it brings. An action without an argument, such as a button, is described by what is open: the
+records that references at the root (schema keyword "x-ref") name.
+
+Tokens are hashed (CRC-32) into a fixed number of buckets, so nothing has to be fitted and two processes agree; bucket 0
+is padding.
 """
 
 import math
@@ -31,6 +38,7 @@ import numpy.typing as npt
 from dreamgym_envs.core.schema import Node
 from dreamgym_envs.core.types import JSON
 from dreamgym_envs.domains.base import Domain
+from dreamgym_envs.wrappers.matching import NOTHING, Request, has_text, is_invented, stems, texts_of
 
 IntArray = npt.NDArray[np.int16]
 
@@ -42,10 +50,11 @@ CONTEXT_TOKENS = 64
 _WORD = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
 # fmt: off
 _FUNCTION_WORDS = frozenset((
-    "a", "an", "and", "are", "as", "at", "be", "by", "can", "find", "for", "from", "get", "give", "go", "have",
-    "i", "in", "into", "is", "it", "its", "look", "looking", "me", "move", "my", "need", "of", "on", "one",
-    "onto", "or", "place", "please", "put", "some", "than", "that", "the", "their", "them", "then", "there",
-    "this", "to", "two", "under", "use", "using", "want", "with", "would", "you",
+    "a", "am", "an", "and", "are", "as", "at", "be", "buy", "by", "can", "dollars", "find", "for", "from", "get",
+    "give", "go", "has", "have", "i", "in", "into", "is", "it", "its", "like", "look", "looking", "lower", "m", "me",
+    "move", "my", "need", "of", "on", "one", "onto", "or", "place", "please", "price", "put", "should", "some",
+    "than", "that", "the", "their", "them", "then", "there", "this", "to", "two", "under", "use", "using", "want",
+    "which", "with", "would", "you",
 ))
 # fmt: on
 """English words that name nothing in an instruction."""
@@ -54,6 +63,7 @@ _FUNCTION_WORDS = frozenset((
 _MAX_MARK = 3
 _MAX_WORDS = 8
 _MAX_CROSSED = 4
+_MAX_COUNT = 9
 _LARGE = 4
 _POOL = 1 << 15
 """Most entries of a cache; beyond it, all are emptied."""
@@ -61,11 +71,21 @@ _POOL = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What there is to say of one record of a keyed array: the facts about each name in it, its part of the context."""
+    """What there is to say of one record of a keyed array.
+
+    Attributes:
+        value: The record.
+        mentions: Number of the facts about each name in it.
+        summary: Its part of the context.
+        texts: Its own strings, apart from those of records within it; only where states hold ever new texts.
+        left: How many of the instruction's words neither these nor the records within have; None without a text.
+    """
 
     value: JSON
     mentions: dict[str, int]
     summary: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +97,32 @@ class _Parsed:
     kinds: tuple[Any, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What there is to say of a state.
+
+    Attributes:
+        index: Number of the facts about each name.
+        tokens: The context.
+        open: Facts about what is open: what an action without arguments is about.
+        left: Words of the instruction that nothing open has and that are not settled otherwise.
+        keys: Names of records.
+    """
+
+    index: dict[str, int]
+    tokens: list[str]
+    open: tuple[str, ...] = ()
+    left: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True)
 class _Slot:
     """What is remembered of one episode: states share structure, so most records are unchanged from step to step."""
 
     instruction: str = ""
     words: tuple[str, ...] = ()
+    request: Request = NOTHING
     crossed: tuple[str, ...] = ()
     ranks: dict[str, int] = field(default_factory=dict)
     marks: dict[str, str] = field(default_factory=dict)
@@ -123,6 +163,7 @@ class FeatureEncoder:
         self.candidate_tokens = candidate_tokens
         self.context_tokens = context_tokens
         self._nodes = {name: domain.schema.root.children[name] for name in domain.schema.public_names}
+        self._open_world = any(is_invented(node) for node in self._nodes.values())
         self._enums = {word for value in _enum_values(domain.schema.root) for word in _WORD.findall(value.lower())}
         self._hashes: dict[str, int] = {}
         self._facts: dict[tuple[str, ...], int] = {(): 0}
@@ -166,23 +207,23 @@ class FeatureEncoder:
             memory = self._slots[slot] = self._new_slot(instruction)
         if max(self._used, len(self._fact_list), len(self._hashes), len(self._actions)) > _POOL:
             self._forget()
-        index, tokens = self._read(memory, state)
-        rows = [self._row(memory, index, action) for action in actions[: self.candidates]]
+        reading = self._read(memory, state)
+        rows = [self._row(memory, reading, action) for action in actions[: self.candidates]]
         candidates[len(rows) :] = 0
         if rows:
             candidates[: len(rows)] = self._pool[rows]
         context[:] = 0
-        ids = [self._hash(token) for token in tokens[: self.context_tokens]]
+        ids = [self._hash(token) for token in reading.tokens[: self.context_tokens]]
         context[: len(ids)] = ids
 
     def explain(self, instruction: str, state: Mapping[str, JSON], action: str) -> list[str]:
         """Return an action's tokens before hashing, for people and tests."""
         memory = self._new_slot(instruction)
-        return self._action_tokens(memory, self._read(memory, state)[0], self._parsed(action))
+        return self._tokens(memory, self._read(memory, state), self._parsed(action))
 
     def explain_context(self, instruction: str, state: Mapping[str, JSON]) -> list[str]:
         """Return the context's tokens before hashing, for people and tests."""
-        return self._read(self._new_slot(instruction), state)[1]
+        return self._read(self._new_slot(instruction), state).tokens
 
     # --- the instruction -------------------------------------------------------------------------------------------
 
@@ -193,7 +234,8 @@ class FeatureEncoder:
         for rank, word in enumerate(reversed(content)):
             ranks.setdefault(word, min(rank, _MAX_MARK))
         crossed = dict.fromkeys(w for w in words if w not in _FUNCTION_WORDS and not w[0].isdigit())
-        return _Slot(instruction, words or ("",), tuple(crossed)[-_MAX_CROSSED:], ranks)
+        request = Request.read(instruction, _FUNCTION_WORDS)
+        return _Slot(instruction, words or ("",), request, tuple(crossed)[-_MAX_CROSSED:], ranks)
 
     def _mark(self, memory: _Slot, name: str) -> str:
         """Return how a name occurs in the instruction: "m<rank>" in full, "p<words>" in part, "" not at all."""
@@ -212,24 +254,76 @@ class FeatureEncoder:
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def _read(self, memory: _Slot, state: Mapping[str, JSON]) -> tuple[dict[str, int], list[str]]:
-        """Return the number of the facts about each name in the state, and the context's tokens."""
+    def _read(self, memory: _Slot, state: Mapping[str, JSON]) -> _Reading:
+        """Return what there is to say of a state."""
         index: dict[str, int] = {}
         rest: dict[str, tuple[str, ...]] = {}
-        tokens = [f"i~{word}" for word in memory.words]
+        found: dict[str, list[_Record]] = {}
+        tokens = [] if self._open_world else [f"i~{word}" for word in memory.words]
         for name, node in self._nodes.items():
             value = state[name]
             if node.kind == "array" and node.items is not None and node.items.kind == "object":
                 records = [self._record(memory, node, record, name, place) for place, record in enumerate(value)]
+                found[name] = records
                 for record in records:
-                    index.update(record.mentions)
+                    for key, number in record.mentions.items():
+                        index[key] = self._join(index[key], self._fact_list[number]) if key in index else number
                 tokens += self._array_tokens(name, node, records)
             else:
                 self._mentions(memory, node, value, name, (), rest)
                 tokens += self._value_facts(memory, node, value, name)
         for name, facts in rest.items():
             index[name] = self._join(index.get(name, 0), facts)
-        return index, list(dict.fromkeys(tokens))
+        if not self._open_world:
+            return _Reading(index, list(dict.fromkeys(tokens)))
+        return self._matched(memory, state, found, _Reading(index, tokens))
+
+    def _matched(
+        self, memory: _Slot, state: Mapping[str, JSON], records: Mapping[str, Sequence[_Record]], reading: _Reading
+    ) -> _Reading:
+        """Return a reading with what it takes to compare records, and with what is open and still missing."""
+        index, told = reading.index, []
+        settled: list[str] = []
+        keys: list[str] = []
+        for name, found in records.items():
+            node = self._nodes[name]
+            if node.items is None or node.key is None:
+                continue
+            keys += [record.value[node.key] for record in found]
+            counts = {record.value[node.key]: record.left for record in found if record.left is not None}
+            if counts:
+                least = min(counts.values())
+                for key, left in counts.items():
+                    if left == least:
+                        index[key] = self._join(index[key], (f"{name}.best",))
+                told += self._least(name, node.items, found)
+            elif not node.invented:
+                settled += [text for record in found for text in record.texts]
+        about: list[str] = []
+        for name, node in self._nodes.items():
+            if node.kind == "array" and node.items is not None and node.items.ref is not None:
+                for key in state[name]:
+                    record = memory.records.get((node.items.ref[0], key))
+                    if record is not None:
+                        facts = self._fact_list[index[key]]
+                        about += [f"{name}>{fact}" for fact in facts if not fact.startswith(name)]
+                        settled += record.texts
+                        more = len(memory.request.left(settled)) - (record.left or 0)
+                        about.append(f"{name}>more={min(more, _MAX_COUNT)}")
+        left = memory.request.left(settled)
+        about.append(f"left={min(len(left), _MAX_COUNT)}")
+        tokens = list(dict.fromkeys([*reading.tokens, *about, *told]))
+        return _Reading(index, tokens, tuple(dict.fromkeys([*about, *told])), left, frozenset(keys))
+
+    def _least(self, where: str, node: Node, records: Sequence[_Record]) -> list[str]:
+        """Return how many words the best record leaves out, for each value of an enum of the records."""
+        told = []
+        for name, child in node.children.items():
+            for value in child.values:
+                counts = [r.left for r in records if r.left is not None and r.value[name] == value]
+                if counts:
+                    told.append(f"{where}.{name}={value}.least={min(min(counts), _MAX_COUNT)}")
+        return told
 
     def _record(self, memory: _Slot, node: Node, record: JSON, where: str, place: int) -> _Record:
         """Return what there is to say of a record; remembered by its key for as long as it does not change."""
@@ -242,6 +336,14 @@ class FeatureEncoder:
         found: dict[str, tuple[str, ...]] = {}
         self._record_mentions(memory, node, record, where, (), found)
         facts = tuple(self._record_facts(memory, node.items, record, where, node.key))
+        texts: tuple[str, ...] = ()
+        left = None
+        if self._open_world:
+            texts = tuple(texts_of(node.items, record, within=False))
+            if node.invented and isinstance(name, str) and has_text(node.items, node.key):
+                left = len(memory.request.left(texts_of(node.items, record, within=True)))
+                facts = (f"{where}.left={min(left, _MAX_COUNT)}", *facts)
+                found[name] = (*found[name], facts[0])
         mark = self._mark(memory, name) if isinstance(name, str) else ""
         if _is_small(node):
             words = (f"{where}~{word}" for word in _kind(str(name or "")))
@@ -250,7 +352,8 @@ class FeatureEncoder:
             closed = tuple(fact for fact in facts if "~" not in fact)
             marked = (f"{where}.{mark}", *(f"{where}.{mark}>{fact}" for fact in closed)) if mark else ()
             summary = (*marked, *closed)
-        entry = _Record(record, {name: self._join(0, facts) for name, facts in found.items()}, summary)
+        mentions = {name: self._join(0, facts) for name, facts in found.items()}
+        entry = _Record(record, mentions, summary, texts, left)
         memory.records[key] = entry
         return entry
 
@@ -290,7 +393,7 @@ class FeatureEncoder:
                     self._record_mentions(memory, node, record, where, above, found)
             elif node.items.kind == "string":
                 for position, name in enumerate(value):
-                    first = (f"{where}#0",) if position == 0 else ()
+                    first = (f"{where}#{_bucket(position)}",) if position == 0 or self._open_world else ()
                     found[name] = (*found.get(name, ()), where, *first, *above)
         elif node.kind == "object":
             for name, child in node.children.items():
@@ -309,8 +412,12 @@ class FeatureEncoder:
                 mark = self._mark(memory, value)
                 if mark:
                     yield f"{where}.{mark}"
-                for word in _kind(value)[:_MAX_WORDS]:
-                    yield f"{where}~{word}"
+                if self._open_world:
+                    sign = memory.request.compared(value)
+                    yield from (f"{where}{sign}",) if sign else ()
+                else:
+                    for word in _kind(value)[:_MAX_WORDS]:
+                        yield f"{where}~{word}"
             case "integer" | "number":
                 yield f"{where}={_bucket(value)}"
             case "object":
@@ -360,9 +467,16 @@ class FeatureEncoder:
             self._actions[action] = known
         return known
 
-    def _row(self, memory: _Slot, index: Mapping[str, int], action: str) -> int:
+    def _row(self, memory: _Slot, reading: _Reading, action: str) -> int:
         """Return where in the pool an action's tokens are; actions that differ by numbers alone share them."""
         parsed = self._actions.get(action) or self._parsed(action)
+        if self._open_world:
+            tokens = tuple(self._match_tokens(memory, reading, parsed))
+            row = self._rows.get(tokens)
+            if row is None:
+                row = self._rows[tokens] = self._add([self._hash(token) for token in tokens[: self.candidate_tokens]])
+            return row
+        index = reading.index
         marks = memory.marks
         key: tuple[Any, ...] = (parsed.kinds, memory.crossed)
         for argument in parsed.arguments:
@@ -370,9 +484,35 @@ class FeatureEncoder:
             key += (mark, index.get(argument, 0))
         row = self._rows.get(key)
         if row is None:
-            tokens = self._action_tokens(memory, index, parsed)
-            row = self._rows[key] = self._add([self._hash(token) for token in tokens[: self.candidate_tokens]])
+            told = self._action_tokens(memory, index, parsed)
+            row = self._rows[key] = self._add([self._hash(token) for token in told[: self.candidate_tokens]])
         return row
+
+    def _tokens(self, memory: _Slot, reading: _Reading, parsed: _Parsed) -> list[str]:
+        if self._open_world:
+            return self._match_tokens(memory, reading, parsed)
+        return self._action_tokens(memory, reading.index, parsed)
+
+    def _match_tokens(self, memory: _Slot, reading: _Reading, parsed: _Parsed) -> list[str]:
+        """Return an action's tokens where states hold ever new texts."""
+        verb = parsed.verb
+        tokens = [verb]
+        for position, argument in enumerate(parsed.arguments):
+            where = f"{verb}.{position}"
+            said = memory.request.said(argument)
+            if said:
+                tokens.append(f"{where}.said{min(said, _MAX_MARK)}")
+            gain = len(reading.left & stems(argument))
+            tokens.append(f"{where}.gain={min(gain, _MAX_COUNT)}")
+            number = reading.index.get(argument, 0)
+            tokens += [f"{where}.{fact}" for fact in self._fact_list[number]]
+            if not number:
+                left = len(memory.request.words - stems(argument))
+                tokens.append(f"{where}.left={min(left, _MAX_COUNT)}")
+                tokens.append(f"{where}.{'shown' if any(argument in key for key in reading.keys) else 'new'}")
+        if not parsed.arguments:
+            tokens += [f"{verb}.{fact}" for fact in reading.open]
+        return list(dict.fromkeys(tokens))
 
     def _action_tokens(self, memory: _Slot, index: Mapping[str, int], parsed: _Parsed) -> list[str]:
         verb, arguments = parsed.verb, parsed.arguments
