@@ -284,12 +284,12 @@ class FeatureEncoder:
         """Return a reading with what it takes to compare records, and with what is open and still missing."""
         index, told = reading.index, []
         settled: list[str] = []
-        keys: list[str] = []
+        named: dict[tuple[str, str], _Record] = {}
         for name, found in records.items():
             node = self._nodes[name]
             if node.items is None or node.key is None:
                 continue
-            keys += [record.value[node.key] for record in found]
+            named.update({(name, record.value[node.key]): record for record in found})
             counts = {record.value[node.key]: record.left for record in found if record.left is not None}
             if counts:
                 least = min(counts.values())
@@ -303,17 +303,18 @@ class FeatureEncoder:
         for name, node in self._nodes.items():
             if node.kind == "array" and node.items is not None and node.items.ref is not None:
                 for key in state[name]:
-                    record = memory.records.get((node.items.ref[0], key))
+                    record = named.get((node.items.ref[0], key))
                     if record is not None:
                         facts = self._fact_list[index[key]]
                         about += [f"{name}>{fact}" for fact in facts if not fact.startswith(name)]
                         settled += record.texts
                         more = len(memory.request.left(settled)) - (record.left or 0)
                         about.append(f"{name}>more={min(more, _MAX_COUNT)}")
-        left = memory.request.left(settled)
-        about.append(f"left={min(len(left), _MAX_COUNT)}")
+        missing = memory.request.left(settled)
+        about.append(f"left={min(len(missing), _MAX_COUNT)}")
         tokens = list(dict.fromkeys([*reading.tokens, *about, *told]))
-        return _Reading(index, tokens, tuple(dict.fromkeys([*about, *told])), left, frozenset(keys))
+        keys = frozenset(key for _, key in named)
+        return _Reading(index, tokens, tuple(dict.fromkeys([*about, *told])), missing, keys)
 
     def _least(self, where: str, node: Node, records: Sequence[_Record]) -> list[str]:
         """Return how many words the best record leaves out, for each value of an enum of the records."""
