@@ -123,7 +123,11 @@ class ModelRunner:
 
 
 class Generator:
-    """The same checkpoint behind transformers' generate(): greedy, left-padded, ends at the outcome token."""
+    """The same checkpoint behind transformers' generate(): greedy, left-padded, ends at the outcome token.
+
+    It stops after `_NEW_TOKENS` in any case, since without a grammar some answers never end; where right answers are
+    longer, such as a page of results, it is spared work that `predict` does.
+    """
 
     def __init__(self, directory: Path, codec: Codec) -> None:
         from transformers import AutoModelForCausalLM
