@@ -63,8 +63,8 @@ def shipped_tasks(domain: str, split: str) -> tuple[Task, ...]:
     path = tasks_file(domain)
     if not path.is_file():
         raise FileNotFoundError(
-            f"no tasks at {path}; write those of episodes with `dreamgym tasks {domain} --data EPISODES`, or of the real "
-            f"environment with `dreamgym tasks {domain} --real COUNT`"
+            f"no tasks at {path}; write those of episodes with `dreamgym tasks {domain} --data EPISODES`, "
+            f"or those of the real environment with `dreamgym tasks {domain} --real COUNT`"
         )
     documents = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     splits = sorted({document["split"] for document in documents})
