@@ -23,6 +23,10 @@ def fit(
     tokens: Annotated[int, typer.Option(min=64, help="Tokens a step.")] = 4096,
     hidden: Annotated[int, typer.Option(min=8, help="Width of a model from scratch.")] = 128,
     layers: Annotated[int, typer.Option(min=1, help="Layers of a model from scratch.")] = 4,
+    relabels: Annotated[int, typer.Option(min=0, help="Other tasks that each episode is seen with.")] = 4,
+    invented: Annotated[
+        float, typer.Option(min=0.0, help="Weight in the loss of what is invented, such as texts of pages.")
+    ] = 3.0,
     history: Annotated[int, typer.Option(min=0, help="Past steps that the model sees.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Most episodes of each file.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and order.")] = 0,
@@ -47,7 +51,15 @@ def fit(
         files = data or [shipped_trajectories(domain)]
         trajectories = [trajectory for path in files for trajectory in read_file(fitted, path, limit)]
         config = FitConfig(
-            steps=steps, tokens=tokens, hidden=hidden, layers=layers, history=history, seed=seed, threads=threads
+            steps=steps,
+            tokens=tokens,
+            hidden=hidden,
+            layers=layers,
+            relabels=relabels,
+            invented_weight=invented,
+            history=history,
+            seed=seed,
+            threads=threads,
         )
         command = shlex.join(["dreamgym", *sys.argv[1:]])
         result = run(fitted, trajectories, out, config, base=base, resume=resume, command=command)

@@ -4,6 +4,7 @@
 jsonschema rejects; whatever it does not understand or accept goes to jsonschema, which decides and explains.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ _ANNOTATIONS = frozenset({"$schema", "$id", "$defs", "$comment", "title", "descr
 _KEYWORDS = {
     "object": frozenset({"properties", "required", "additionalProperties"}),
     "array": frozenset({"items", "minItems", "maxItems"}),
-    "string": frozenset({"minLength", "maxLength"}),
+    "string": frozenset({"minLength", "maxLength", "pattern"}),
     "integer": frozenset({"minimum", "maximum"}),
     "number": frozenset({"minimum", "maximum"}),
     "boolean": frozenset[str](),
@@ -48,7 +49,9 @@ def quick_check(document: Mapping[str, Any], root: Mapping[str, Any] | None = No
     if kind == "array":
         return _array(document, root)
     if kind == "string":
-        return _string(document.get("minLength", 0), document.get("maxLength", float("inf")))
+        return _string(
+            document.get("minLength", 0), document.get("maxLength", float("inf")), document.get("pattern", "")
+        )
     if kind == "boolean":
         return lambda value: value is True or value is False
     low, high = document.get("minimum", -float("inf")), document.get("maximum", float("inf"))
@@ -59,8 +62,11 @@ def _one_of(values: frozenset[str]) -> Check:
     return lambda value: isinstance(value, str) and value in values
 
 
-def _string(shortest: int, longest: float) -> Check:
-    return lambda value: isinstance(value, str) and shortest <= len(value) <= longest
+def _string(shortest: int, longest: float, pattern: str) -> Check:
+    if not pattern:
+        return lambda value: isinstance(value, str) and shortest <= len(value) <= longest
+    found = re.compile(pattern).search
+    return lambda value: isinstance(value, str) and shortest <= len(value) <= longest and found(value) is not None
 
 
 def _number(kinds: Sequence[type], low: float, high: float) -> Check:

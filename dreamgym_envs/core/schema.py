@@ -64,6 +64,7 @@ class Node:
         handle: "x-handle".
         fixed: "x-fixed".
         default: "default" as (value,), empty without one.
+        pattern: "pattern" of a string, anchored at both ends; empty without one.
         max_items: Most elements of an array, None if unbounded.
         max_length: Most characters of a string.
         minimum: Least integer or number.
@@ -85,6 +86,7 @@ class Node:
     handle: str | None = None
     fixed: bool = False
     default: tuple[JSON, ...] = ()
+    pattern: str = ""
     max_items: int | None = None
     max_length: int = 4096
     minimum: float | None = None
@@ -248,7 +250,10 @@ class Schema:
                 **common,
             )
         if kind == "string":
-            return Node("string", max_length=document.get("maxLength", 4096), **common)
+            pattern = document.get("pattern", "")
+            if pattern and not (pattern.startswith("^") and pattern.endswith("$")):
+                raise ValueError(f"{where}: the pattern {pattern!r} must begin with ^ and end with $")
+            return Node("string", max_length=document.get("maxLength", 4096), pattern=pattern, **common)
         if kind in ("integer", "number"):
             return Node(kind, minimum=document.get("minimum"), maximum=document.get("maximum"), **common)
         if kind == "boolean":

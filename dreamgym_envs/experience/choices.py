@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from dreamgym_envs.core.schema import Node
@@ -44,10 +45,11 @@ class GrammarTables:
         self.kind_of = {token: kind for kind, token in codec.kind_ids.items()}
         self.outcome_of = {token: outcome for outcome, token in codec.outcome_ids.items()}
         self.lower = {
-            token: tuple(other for other, (less, _) in self.outcome_of.items() if less < reward)
+            token: max((other for other in self.outcome_of.items() if other[1][0] < reward), key=lambda o: o[1])[0]
             for token, (reward, _) in self.outcome_of.items()
-            if reward > 0
+            if reward >= 1.0 and any(less < reward for less, _ in self.outcome_of.values())
         }
+        """The outcome next below each success."""
         self.text_of = {
             path: {token: text for text, token in table.items()} for path, table in codec.lexicon_ids.items()
         }
@@ -78,6 +80,8 @@ class GrammarTables:
         self.choice = lru_cache(maxsize=8192)(self._choice)
         self.texts = lru_cache(maxsize=4096)(self._texts)
         self.spelt = lru_cache(maxsize=1024)(self._spelt)
+        self._letters = lru_cache(maxsize=64)(self._of_letters)
+        self.continued = lru_cache(maxsize=16384)(self._continued)
         self.kinds = lru_cache(maxsize=4096)(self._kinds)
         self.collectors = {
             unique: {
@@ -113,15 +117,35 @@ class GrammarTables:
         slots = self.slots(count, mentioned) if path in self.codec.tables.references else ()
         return (*known, *slots, self.open)
 
-    def _spelt(self, count: int, mentioned: int, sampled: bool) -> Choice:
+    def _spelt(self, path: str, mentioned: int, count: int, sampled: bool) -> Choice:
         """Return what may follow within quotes: what spells, words, slots and the closing quote."""
         slots = () if self.codec.tables.mentions else self.slots(count, 0)
-        mentions = self.codec.mention_ids[:mentioned]
-        return self.choice((*self.spelling, *self.phrase_of, *slots, *mentions, self.close), sampled)
+        return self.choice((*self.spelling, *self._words(path), *slots, *self.slots(0, mentioned), self.close), sampled)
+
+    def _continued(self, path: str, pattern: str, text: str, sampled: bool) -> Choice:
+        """Return what may follow within quotes where the whole text has to match a pattern."""
+        match = regex.compile(pattern).fullmatch
+        pieces = dict(self._letters(path))
+        pieces |= {token: f" {self.phrase_of[token]}" if text else self.phrase_of[token] for token in self._words(path)}
+        found = [token for token, piece in pieces.items() if match(text + piece, partial=True)]
+        return self.choice((*found, *((self.close,) if match(text) else ())), sampled)
+
+    def _of_letters(self, path: str) -> dict[int, str]:
+        """Return what spells with the characters that were seen in texts of a path."""
+        letters = set(self.codec.tables.letters.get(path, ""))
+        return {token: piece for token, piece in self.pieces.items() if letters.issuperset(piece)}
+
+    def _words(self, path: str) -> tuple[int, ...]:
+        return tuple(self.codec.phrase_ids[word] for word in self.codec.tables.words.get(path, ()))
 
     def _kinds(self, banned: tuple[str, ...]) -> tuple[int, ...]:
         """Return the tokens of all kinds but some."""
         return tuple(token for kind, token in self.codec.kind_ids.items() if kind not in banned)
+
+    @cached_property
+    def pieces(self) -> dict[int, str]:
+        """The text of each token that spells."""
+        return {token: self.codec.vocabulary.decode((token,)) for token in self.spelling}
 
     @cached_property
     def spelling(self) -> tuple[int, ...]:

@@ -153,7 +153,8 @@ class Codec:
         for key in ("verbs", "kinds", "operations", "phrases", "idle", "references"):
             raw[key] = tuple(raw.get(key, ()))
         raw["outcomes"] = tuple((float(reward), bool(end)) for reward, end in raw["outcomes"])
-        raw["lexicon"] = {path: tuple(texts) for path, texts in raw["lexicon"].items()}
+        for key in ("lexicon", "words"):
+            raw[key] = {path: tuple(texts) for path, texts in raw.get(key, {}).items()}
         tables = Tables(**raw)
         return cls(domain, tables, Vocabulary.load(directory, tables.symbols(domain.schema.root)))
 

@@ -162,8 +162,8 @@ def encode(codec: Codec, tables: GrammarTables, query: Query, target: Prediction
 def balanced(codec: Codec, encoded: Sequence[Encoded], most: int) -> list[int]:
     """Return how often to show each example per epoch: the square root of how rare its class is, 1 to `most`.
 
-    A class is an output without its names and what is invented: what is rare in play, such as an action that fails for want of a switch, is
-    as much a part of the world as going about.
+    A class is an output without its names and what is invented: what is rare in play, such as an action that fails for
+    want of a switch, is as much a part of the world as going about.
     """
     names = {*codec.slot_ids, *codec.number_ids, *codec.kind_ids.values()}
     classes = [tuple(token for token in item.outline if token not in names) for item in encoded]

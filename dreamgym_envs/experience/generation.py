@@ -78,8 +78,8 @@ def generate(
         tables: The codec's grammar.
         queries: What is asked.
         prompts: The same as token ids.
-        threshold: A reward above zero is paid only if reasoning and verdict have at least this probability; otherwise
-            the likeliest outcome that pays less is taken (pessimism).
+        threshold: Success is paid only if reasoning and verdict have at least this probability; otherwise the next
+            lower reward (pessimism).
 
     Returns:
         One prediction a query, in order.
@@ -104,8 +104,7 @@ def generate(
             elif choice.judged:
                 row.log_confidence += float(confidence[place])
                 if threshold and token in tables.lower and row.log_confidence < np.log(threshold):
-                    less = tables.lower[token]
-                    token = less[int(np.argmax(logits[place, list(less)]))] if less else token
+                    token = tables.lower[token]
             row.push(token)
         active = [index for index in active if rows[index].choice is not None]
     return [row.prediction for row in rows if row.prediction is not None]

@@ -16,6 +16,7 @@ It never decides an outcome.
 
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from itertools import count
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from dreamgym_envs.experience.symbols import expanded, split_number
 MOST_LINES = 24
 MOST_EDITS = 32
 MOST_ELEMENTS = 64
+MOST_SPELT = 768  # tokens of texts in one answer
 
 
 Parse = Generator[Choice, int, Prediction]
@@ -70,6 +72,8 @@ class Parser:
         self._set: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()  # what this delta has set
         self._taken: dict[str, set[str]] = {}
         self._rows: dict[str, list[tuple[str, Mapping[str, JSON]]]] = {}
+        self._spelt = 0
+        self._added: Counter[str] = Counter()
 
     def parse(self) -> Parse:
         """Yield what may come next, be sent what came; return the prediction."""
@@ -102,6 +106,7 @@ class Parser:
         elif edit.op == "set":
             self._set.add((tuple(path.split(".")), keys))
         elif edit.op == "add":
+            self._added[path] += len(edit.value)
             self._limbo = [name for name in self._limbo if all(name not in element.values() for element in edit.value)]
         return (reveal[0], keys) if reveal is not None and due else None
 
@@ -119,27 +124,43 @@ class Parser:
     def _texts(self, path: str) -> tuple[int, ...]:
         return self.tables.texts(path, self.prompt.count, len(self.prompt.mentions))
 
-    def _text(self, token: int, path: str, longest: int, sampled: bool = False) -> Generator[Choice, int, str]:
+    def _text(
+        self, token: int, path: str, longest: int, sampled: bool = False, pattern: str = ""
+    ) -> Generator[Choice, int, str]:
         """Return the text that a lexicon token stands for, or that is spelt after the opening quote."""
         if token != self.tables.open:
             return expanded(self.tables.text_of[path][token], self.prompt.strings)
         longest = min(longest, self.codec.tables.longest.get(path, longest))
-        spelt = self.tables.spelt(self.prompt.count, len(self.prompt.mentions), sampled)
+        spelt = self.tables.spelt(path, len(self.prompt.mentions), self.prompt.count, sampled)
         text = ""
         run: list[int] = []
+        length = 0
         while True:
-            full = len(text) + len(run) >= longest
+            if pattern:
+                spelt = self.tables.continued(path, pattern, text + self.codec.vocabulary.decode(run), sampled)
+            full = len(text) + length >= longest or self._spelt >= MOST_SPELT
+            full = full and (not pattern or self.tables.close in spelt.ids)
             token = yield self.tables.choice((self.tables.close,)) if full else spelt
             words = self._words(token)
             if words is None and token != self.tables.close:
                 run.append(token)
+                length += len(self.tables.pieces[token])
+                self._spelt += 1
                 continue
             text += self.codec.vocabulary.decode(run)
-            run = []
+            run, length = [], 0
+            self._spelt += 1
             if words is None:
                 return text[:longest].replace("\n", " ")
             # Groups of words stand for the space before them as well; slots of other texts do not.
             text += f" {words}" if text and self.codec.tables.mentions else words
+
+    def _stands_for(self, token: int, path: str) -> str | None:
+        """Return the whole string that a slot or a token of the lexicon stands for, None for other tokens."""
+        if token in self.tables.slot_of:
+            return self.prompt.strings[self.tables.slot_of[token]]
+        text = self.tables.text_of.get(path, {}).get(token)
+        return None if text is None else expanded(text, self.prompt.strings)
 
     def _words(self, token: int) -> str | None:
         """Return what a slot or a group of words stands for, None for other tokens."""
@@ -170,9 +191,14 @@ class Parser:
     def _possible(self, op: str, names: tuple[str, ...], nodes: tuple[Node, ...]) -> bool:
         if op == "set" and len(names) == 1:  # what most edits are, and needs no search
             return nodes[0].known is None and (names, ()) not in self._set
-        if op == "add" and not self._may_join(nodes[-1]):
+        if op == "add" and (not self._may_join(nodes[-1]) or self._added[".".join(names)] >= self._most(names)):
             return False
         return bool(self._paths(op, names, nodes))
+
+    def _most(self, names: tuple[str, ...]) -> int:
+        """Return how many elements of an array of inventions one answer may add."""
+        most = self.codec.tables.most_elements
+        return most.get(".".join(names), MOST_EDITS) if self._invents(names[0]) else MOST_EDITS
 
     def _may_join(self, node: Node) -> bool:
         """Return whether there can be anything to add to an array."""
@@ -250,7 +276,9 @@ class Parser:
             value = ((yield from self._slot(self._targets(op, names, nodes, keys))),)
         elif op == "add":
             assert node.items is not None
-            element = yield from self._element(node, dotted, sampled=node.invented, joins=True)
+            there = _parent(self.codec.schema.root, self.state, tuple(path))[names[-1]]
+            taken = [other[node.key] for other in there] if node.key is not None else []
+            element = yield from self._element(node, dotted, node.invented, taken=taken, joins=True)
             value = (element,)
         elif node.kind == "array":
             value = yield from self._array(node, dotted, keys, node.invented or node.known is not None)
@@ -300,9 +328,9 @@ class Parser:
         promised = self._promised(path, keys) if node.known is not None else {}
         most = min(self.codec.tables.most_elements.get(path, MOST_ELEMENTS), node.max_items or MOST_ELEMENTS)
         elements: list[JSON] = []
-        while True:
+        for read in count():
             due = [name for name in promised if promised[name]]
-            full = len(elements) + len(due) >= most
+            full = read + len(due) >= most
             ends = () if due else (self.tables.end,)
             unmarked = node.commits is not None and not self.prompt.marks
             if (full and not due) or unmarked:
@@ -322,6 +350,7 @@ class Parser:
             if isinstance(element, Mapping) and node.key is not None:
                 promised[element[node.key]] = False
                 self._take(node, element[node.key])
+        raise AssertionError("an array ends at its largest size")
 
     def _plain(
         self, node: Node, path: str, ends: tuple[int, ...], before: list[JSON], sampled: bool
@@ -354,6 +383,8 @@ class Parser:
         }
         names = written(node, key, joins)
         keys = self._key_choice(array, f"{path}.{key}", hidden, only, promised)
+        if taken:
+            keys = tuple(token for token in keys if self._stands_for(token, f"{path}.{key}") not in taken)
         if names[0] != key:
             flags: dict[int, tuple[str, str]] = {}
             for name in names[:-1]:
@@ -498,7 +529,7 @@ class Parser:
             free = tuple(i for n, i in enumerate(self.codec.number_ids) if n and f"{kind} {n}" not in taken)
             number = yield self.tables.choice(free, sampled=sampled)
             return f"{kind} {self.tables.number_of[number]}"
-        return (yield from self._text(token, path, node.max_length, sampled))
+        return (yield from self._text(token, path, node.max_length, sampled, node.pattern))
 
     # --- the state so far ----------------------------------------------------------------------------------------
 

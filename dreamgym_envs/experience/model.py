@@ -10,7 +10,7 @@ from dreamgym_envs.core.delta import Edit
 from dreamgym_envs.core.types import State, Step, Task, Transition
 
 THRESHOLD = 0.7
-"""Probability that reasoning and verdict must have before a reward is paid. Measured on 4,708 held-out transitions of
+"""Probability that reasoning and verdict must have before success is paid. Measured on 4,708 held-out transitions of
 ALFWorld: it pays none of 4 false successes and 174 of 175 true ones, as many as a threshold of 0 does; 0.9 pays 169."""
 
 

@@ -105,7 +105,9 @@ def fillers(instructions: Iterable[str], share: float = 0.06) -> frozenset[str]:
     return frozenset(w for w, count in counts.items() if w and count > share * total and not _NUMBER.fullmatch(w))
 
 
-def collocations(texts: Iterable[str], least: int, idle: frozenset[str] = frozenset()) -> list[str]:
+def collocations(
+    texts: Iterable[str], least: int, idle: frozenset[str] = frozenset(), joints: frozenset[str] = frozenset()
+) -> list[str]:
     """Return the words, and groups of at most `MOST_WORDS`, that occur at least `least` times.
 
     A pair is a group if the rarer of its two has the other beside it in 40 % of its occurrences, or in 80 % if one of
@@ -115,6 +117,7 @@ def collocations(texts: Iterable[str], least: int, idle: frozenset[str] = frozen
         texts: Texts, each once.
         least: Least count.
         idle: Words that name nothing by themselves.
+        joints: Words that begin no group, such as "for" and "a".
     """
     merged = [tuple(line.split()) for text in texts for line in re.split(r"[,.:;!?]\s*", text) if line]
     words = Counter(word for line in merged for word in line)
@@ -127,6 +130,7 @@ def collocations(texts: Iterable[str], least: int, idle: frozenset[str] = frozen
             pair
             for pair, count in pairs.items()
             if count >= least
+            and pair[0].split()[0] not in joints
             and count > (0.8 if idle.intersection(pair) else 0.4) * min(counts[pair[0]], counts[pair[1]])
             and len(f"{pair[0]} {pair[1]}".split()) <= MOST_WORDS
         }

@@ -51,7 +51,7 @@ class Tables:
         outcomes: (reward, terminated) pairs seen.
         lexicon: Frequent strings with their slots abstracted, by the path of the property ("reasoning" for reasoning
             lines, "instruction" for pieces of instructions).
-        most_elements: Most elements that an array was seen to be set to, by path.
+        most_elements: Most elements that an array was seen to be set to, or to get at once, by path.
         history: How many past steps a prompt shows.
         demonstrations: Most demonstrations that a prompt shows.
         mentions: How many things that an instruction names can be referred to; 0 where names tell kinds.
@@ -59,6 +59,8 @@ class Tables:
         idle: Words of instructions that name nothing.
         references: Paths at which an output was seen to refer to a string of the query.
         longest: Most characters that a new text was seen to have, by path.
+        words: Phrases seen in new texts, by path.
+        letters: Characters seen in new texts that follow a pattern, by path.
     """
 
     domain: str
@@ -78,6 +80,8 @@ class Tables:
     idle: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     longest: Mapping[str, int] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    letters: Mapping[str, str] = field(default_factory=dict)
 
     def symbols(self, root: Node) -> tuple[str, ...]:
         """Return every symbol that these tables need, in a fixed order."""

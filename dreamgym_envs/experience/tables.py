@@ -8,7 +8,7 @@ from typing import Any
 
 from dreamgym_envs.core.schema import Node
 from dreamgym_envs.domains.base import Domain
-from dreamgym_envs.experience.codec import Codec, resolve
+from dreamgym_envs.experience.codec import Codec, Prompt, resolve
 from dreamgym_envs.experience.model import Prediction, Query
 from dreamgym_envs.experience.prose import collocations, fillers, segments, units
 from dreamgym_envs.experience.symbols import HOLE, Tables, abstracted, split_instruction, split_number, walk
@@ -60,6 +60,8 @@ def fit_tables(
         for edit in target.delta:
             path, node, _ = resolve(domain.schema.root, edit.path)
             operations[f"{edit.op} {path}"] += 1
+            if edit.op == "add":
+                most[path] = max(most[path], len(edit.value))
             if edit.op == "set":
                 for below, length in _lengths(node, edit.value, path):
                     most[below] = max(most[below], length)
@@ -92,6 +94,8 @@ def fit_tables(
     texts: dict[str, Counter[str]] = {}
     references: set[str] = set()
     longest: Counter[str] = Counter()
+    words: dict[str, set[int]] = {}
+    spelt: dict[str, set[str]] = {}
     for query, target in pairs:
         action = None if query.action is None else domain.parse(query.action)
         prompt = draft.encode(query)
@@ -104,18 +108,35 @@ def fit_tables(
                 texts.setdefault(path, Counter())[json.dumps(value)] += least  # numbers cannot be spelt
             elif value in prompt.slots:
                 references.add(path)
-            elif not _is_text(node):
-                continue
-            elif handles or split_number(value)[0] not in draft.kind_ids:
+            elif node.pattern:
+                spelt.setdefault(path, set()).add(value)
+                longest[path] = max(longest[path], len(value))
+                words.setdefault(path, set()).update(_phrases(draft, prompt, value))
+            elif _is_text(node) and (handles or split_number(value)[0] not in draft.kind_ids):
                 texts.setdefault(path, Counter())[abstracted(value, prompt.slots)] += 1
                 longest[path] = max(longest[path], len(value))
+                words.setdefault(path, set()).update(_phrases(draft, prompt, value))
+        for line in target.reasoning.splitlines():
+            words.setdefault("reasoning", set()).update(_phrases(draft, prompt, line))
     for instruction in {query.task.instruction for query, _ in pairs}:
         for piece in _fixed_pieces(draft, instruction):
             texts.setdefault("instruction", Counter())[piece] += 1 if handles else least
     lexicon = {path: _frequent(counts, least) for path, counts in sorted(texts.items())}
-    sample = [HOLE.sub("", text) for counts in texts.values() for text in counts] + list(kinds)
-    tables = replace(base, lexicon=lexicon)
-    return (replace(tables, references=tuple(sorted(references)), longest=dict(longest)) if handles else tables), sample
+    sample = [*(HOLE.sub("", text) for counts in texts.values() for text in counts), *kinds]
+    sample += [text for path in sorted(spelt) for text in sorted(spelt[path])]
+    letters = {path: "".join(sorted({*"".join(found)})) for path, found in sorted(spelt.items())}
+    tables = replace(base, lexicon=lexicon, letters=letters)
+    if handles:
+        name_of = {token: phrase for phrase, token in draft.phrase_ids.items()}
+        seen = {path: tuple(sorted(name_of[token] for token in tokens)) for path, tokens in sorted(words.items())}
+        tables = replace(tables, references=tuple(sorted(references)), longest=dict(longest), words=seen)
+    return tables, sample
+
+
+def _phrases(codec: Codec, prompt: Prompt, text: str) -> set[int]:
+    """Return the phrases that a text is written with."""
+    pieces = segments(text, prompt.mentions, codec.phrase_ids) if codec.tables.mentions else []
+    return {piece for piece in pieces if isinstance(piece, int)} - set(prompt.mentions.values())
 
 
 def _words(domain: Domain, pairs: Iterable[tuple[Query, Prediction]], least: int) -> dict[str, tuple[str, ...]]:
@@ -128,7 +149,7 @@ def _words(domain: Domain, pairs: Iterable[tuple[Query, Prediction]], least: int
         for _, node, value in _leaves(domain, target):
             if _is_text(node) and not node.event and value not in known:
                 texts[value] += 1
-    groups = dict.fromkeys(collocations(texts, 2 * least, idle), 0)
+    groups = dict.fromkeys(collocations(texts, 2 * least, idle, fillers(instructions, 0.15)), 0)
     values = (text for text, count in texts.items() if count >= least and 0 < len(text) <= PHRASE)
     # A string that consists of groups, such as two attributes in one, is no phrase of its own.
     whole = {text for text in values if any(isinstance(piece, str) for piece in segments(text, groups))}
@@ -160,7 +181,7 @@ def _leaves(domain: Domain, target: Prediction) -> Iterator[tuple[str, Node, Any
 
 def _is_text(node: Node) -> bool:
     """Return whether a node is a string that says something, and not the name of a thing that says nothing."""
-    return node.kind == "string" and node.handle is None and node.ref is None
+    return node.kind == "string" and node.handle is None and node.ref is None and not node.pattern
 
 
 def _below(node: Node, value: Any, path: str) -> Iterator[tuple[str, Node, Any]]:

@@ -45,7 +45,7 @@ def focus(task: Task, state: State, action: Action | None) -> Mapping[str, JSON]
     if page == "results":
         return {**_part(public, "page", "page_number", "query"), **_among_results(state, action)}
     if page == "item":
-        return _on_item(state, verb)
+        return _on_item(state, action)
     return _part(public, "page", "open")
 
 
@@ -73,8 +73,8 @@ def _among_results(state: State, action: Action) -> dict[str, JSON]:
     return {"results": ({"name": here["name"], "items": listed},), "items": rows, **_promised(state, keys)}
 
 
-def _on_item(state: State, verb: str) -> dict[str, JSON]:
-    public = state.public
+def _on_item(state: State, action: Action) -> dict[str, JSON]:
+    public, verb = state.public, action.verb
     rows = [item for item in public["items"] if item["id"] in public["open"]]
     if verb in SUB_PAGES:
         part = {**_part(public, "page", "open"), "items": _picked(rows, "id", "title", "attributes", "read")}
@@ -85,7 +85,12 @@ def _on_item(state: State, verb: str) -> dict[str, JSON]:
     if verb == "buy":
         part["items"] = _picked(rows, "id", "title", "price", "attributes", "read")
         return {**part, **_promised(state, public["open"])}
-    return {**part, "items": _picked(rows, "id", "options")} if verb == "click" else part
+    if verb != "click":
+        return part
+    values = action.arguments
+    options = (option for row in rows for option in row["options"] if set(values) & set(option["values"]))
+    having = tuple({"name": option["name"], "values": values} for option in options)
+    return {**part, "items": tuple({"id": row["id"], "options": having} for row in rows)}
 
 
 def _part(public: Mapping[str, JSON], *names: str) -> dict[str, JSON]:
