@@ -16,7 +16,9 @@ def demo(
     domain: DomainName,
     steps: Annotated[int, typer.Option(min=1, help="Steps of training in the dream.")] = 40_000,
     episodes: Annotated[int, typer.Option(min=1, help="Real held-out tasks that each agent plays.")] = 100,
-    limit: Annotated[int, typer.Option(min=1, help="Demonstrations of the warm start.")] = 60,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Demonstrations of the warm start; the domain's own number if left out.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Where the agents are kept; nowhere if left out.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     as_json: Json = False,
@@ -36,15 +38,12 @@ def demo(
         from dreamgym_envs.trajectories import shipped_trajectories
 
         began = time.monotonic()
-        title = get_domain(domain).title
-        dream, real = f"DreamGym/{title}-v0", f"DreamGym/{title}Real-v0"
+        shown = get_domain(domain)
+        dream, real = f"DreamGym/{shown.title}-v0", f"DreamGym/{shown.title}Real-v0"
         folder = (out or Path(scratch)) / "dream"
         notes.rule("1. a warm start from offline demonstrations")
-        warm = clone(
-            get_domain(domain),
-            read_file(get_domain(domain), shipped_trajectories(domain)),
-            CloneConfig(episodes=limit, seed=seed),
-        )
+        offline = read_file(shown, shipped_trajectories(domain))
+        warm = clone(shown, offline, CloneConfig(episodes=limit or shown.demonstrations, seed=seed))
         notes.rule(f"2. {steps:,} steps of MaskablePPO in {dream}")
         trained = train(dream, folder, steps=steps, seed=seed, warm_start=warm)
         notes.rule(f"3. {episodes} held-out tasks in {real}")

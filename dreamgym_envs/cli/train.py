@@ -26,7 +26,10 @@ def train(
     data: Annotated[
         Path | None, typer.Option(help="Trajectories with the demonstrations; the shipped ones if left out.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most demonstrations of a warm start.")] = 60,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most demonstrations of a warm start; the domain's own number if left out."),
+    ] = None,
     model: Model = None,
     threshold: Threshold = None,
     split: Split = None,
@@ -70,7 +73,7 @@ def train(
         output.report(result, lambda console: console.print(share_table(f"trained in {env_id}", result)))
 
 
-def _clone(env_id: str, data: Path | None, limit: int, seed: int) -> "CandidateAgent":
+def _clone(env_id: str, data: Path | None, limit: int | None, seed: int) -> "CandidateAgent":
     """Return a behaviour clone of the demonstrations."""
     from dreamgym_envs.agents.cloning import CloneConfig, clone
     from dreamgym_envs.cli.data import read_file
@@ -80,6 +83,6 @@ def _clone(env_id: str, data: Path | None, limit: int, seed: int) -> "CandidateA
 
     domain = get_domain(next(row.domain for row in ENVIRONMENTS if row.id == env_id))
     trajectories = read_file(domain, data or shipped_trajectories(domain.name))
-    agent = clone(domain, trajectories, CloneConfig(episodes=limit, seed=seed))
+    agent = clone(domain, trajectories, CloneConfig(episodes=limit or domain.demonstrations, seed=seed))
     notes.print(f"warm start: {agent.config.provenance['agreement']:.0%} of the demonstrated actions")
     return agent

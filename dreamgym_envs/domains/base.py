@@ -76,6 +76,7 @@ class Domain(ABC):
         title: Name in environment ids: `DreamGym/<title>-v0`.
         max_episode_steps: Steps after which an episode is truncated.
         max_candidates: Most candidate actions that a state offers.
+        demonstrations: Demonstrations of a warm start that succeeds now and then and has much left to learn.
         held_out: Options of `engine` by name of real data that no shipped model was trained on; "generated" is what
             every installation has, "official" the benchmark's own, if its data is there.
         reference: Options of `engine` with which it does at every step all that the original does, where the default
@@ -86,6 +87,7 @@ class Domain(ABC):
     title: ClassVar[str]
     max_episode_steps: ClassVar[int]
     max_candidates: ClassVar[int]
+    demonstrations: ClassVar[int] = 60
     held_out: ClassVar[Mapping[str, Mapping[str, Any]]] = {"generated": {"split": "valid"}}
     reference: ClassVar[Mapping[str, Any]] = {}
     schema: Schema
