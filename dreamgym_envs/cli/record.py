@@ -42,7 +42,7 @@ def record(
         int | None, typer.Option(min=1, help="Longest episode; the domain's own limit if left out.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same file.")] = 0,
-    split: Annotated[str, typer.Option(help="Split of the real environment's games.")] = "train",
+    split: Annotated[str, typer.Option(help="Split of the real environment's tasks.")] = "train",
     option: Annotated[list[str] | None, typer.Option(help="Option of the real environment, name=value.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what an interrupted recording left.")] = False,
     as_json: Json = False,
