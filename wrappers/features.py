@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +116,24 @@ class _Reading:
     keys: frozenset[str] = frozenset()
 
 
+class _Match(NamedTuple):
+    """How an argument of an action matches.
+
+    Attributes:
+        said: How many words it has, if the instruction says it as it stands.
+        gain: How many of the words that are still missing it has.
+        facts: Number of the facts about it; 0 if the state says nothing of it.
+        left: How many of the instruction's words it leaves out, where the state says nothing of it.
+        shown: Whether it is part of a record's name, where the state says nothing of it.
+    """
+
+    said: int
+    gain: int
+    facts: int
+    left: int
+    shown: bool
+
+
 @dataclass(slots=True)
 class _Slot:
     """What is remembered of one episode: states share structure, so most records are unchanged from step to step."""
@@ -168,6 +186,7 @@ class FeatureEncoder:
         self._hashes: dict[str, int] = {}
         self._facts: dict[tuple[str, ...], int] = {(): 0}
         self._fact_list: list[tuple[str, ...]] = [()]
+        self._pairs: dict[tuple[int, int], int] = {}
         self._actions: dict[str, _Parsed] = {}
         self._rows: dict[tuple[Any, ...], int] = {}
         self._pool = np.zeros((1024, candidate_tokens), dtype=np.int16)
@@ -205,7 +224,7 @@ class FeatureEncoder:
         memory = self._slots.setdefault(slot, _Slot())
         if memory.instruction != instruction or not memory.words:
             memory = self._slots[slot] = self._new_slot(instruction)
-        if max(self._used, len(self._fact_list), len(self._hashes), len(self._actions)) > _POOL:
+        if max(self._used, len(self._fact_list), len(self._pairs), len(self._hashes), len(self._actions)) > _POOL:
             self._forget()
         reading = self._read(memory, state)
         rows = [self._row(memory, reading, action) for action in actions[: self.candidates]]
@@ -267,7 +286,7 @@ class FeatureEncoder:
                 found[name] = records
                 for record in records:
                     for key, number in record.mentions.items():
-                        index[key] = self._join(index[key], self._fact_list[number]) if key in index else number
+                        index[key] = self._join_numbers(index[key], number) if key in index else number
                 tokens += self._array_tokens(name, node, records)
             else:
                 self._mentions(memory, node, value, name, (), rest)
@@ -292,10 +311,10 @@ class FeatureEncoder:
             named.update({(name, record.value[node.key]): record for record in found})
             counts = {record.value[node.key]: record.left for record in found if record.left is not None}
             if counts:
-                least = min(counts.values())
+                least, best = min(counts.values()), self._join(0, (f"{name}.best",))
                 for key, left in counts.items():
                     if left == least:
-                        index[key] = self._join(index[key], (f"{name}.best",))
+                        index[key] = self._join_numbers(index[key], best)
                 told += self._least(name, node.items, found)
             elif not node.invented:
                 settled += [text for record in found for text in record.texts]
@@ -471,15 +490,18 @@ class FeatureEncoder:
     def _row(self, memory: _Slot, reading: _Reading, action: str) -> int:
         """Return where in the pool an action's tokens are; actions that differ by numbers alone share them."""
         parsed = self._actions.get(action) or self._parsed(action)
+        key: tuple[Any, ...]
         if self._open_world:
-            tokens = tuple(self._match_tokens(memory, reading, parsed))
-            row = self._rows.get(tokens)
+            matches = tuple([self._match(memory, reading, argument) for argument in parsed.arguments])
+            key = (parsed.verb, matches or reading.open)
+            row = self._rows.get(key)
             if row is None:
-                row = self._rows[tokens] = self._add([self._hash(token) for token in tokens[: self.candidate_tokens]])
+                told = self._match_tokens(reading, parsed.verb, matches)
+                row = self._rows[key] = self._add([self._hash(token) for token in told[: self.candidate_tokens]])
             return row
         index = reading.index
         marks = memory.marks
-        key: tuple[Any, ...] = (parsed.kinds, memory.crossed)
+        key = (parsed.kinds, memory.crossed)
         for argument in parsed.arguments:
             mark = marks[argument] if argument in marks else self._mark(memory, argument)
             key += (mark, index.get(argument, 0))
@@ -491,27 +513,34 @@ class FeatureEncoder:
 
     def _tokens(self, memory: _Slot, reading: _Reading, parsed: _Parsed) -> list[str]:
         if self._open_world:
-            return self._match_tokens(memory, reading, parsed)
+            matches = tuple(self._match(memory, reading, argument) for argument in parsed.arguments)
+            return self._match_tokens(reading, parsed.verb, matches)
         return self._action_tokens(memory, reading.index, parsed)
 
-    def _match_tokens(self, memory: _Slot, reading: _Reading, parsed: _Parsed) -> list[str]:
+    def _match(self, memory: _Slot, reading: _Reading, argument: str) -> _Match:
+        """Return how an argument matches the instruction and what is still missing."""
+        request, words = memory.request, stems(argument)
+        number = reading.index.get(argument, 0)
+        return _Match(
+            said=min(request.said(argument), _MAX_MARK),
+            gain=min(len(reading.left & words), _MAX_COUNT),
+            facts=number,
+            left=-1 if number else min(len(request.words - words), _MAX_COUNT),
+            shown=not number and any(argument in key for key in reading.keys),
+        )
+
+    def _match_tokens(self, reading: _Reading, verb: str, matches: Sequence[_Match]) -> list[str]:
         """Return an action's tokens where states hold ever new texts."""
-        verb = parsed.verb
         tokens = [verb]
-        for position, argument in enumerate(parsed.arguments):
+        for position, match in enumerate(matches):
             where = f"{verb}.{position}"
-            said = memory.request.said(argument)
-            if said:
-                tokens.append(f"{where}.said{min(said, _MAX_MARK)}")
-            gain = len(reading.left & stems(argument))
-            tokens.append(f"{where}.gain={min(gain, _MAX_COUNT)}")
-            number = reading.index.get(argument, 0)
-            tokens += [f"{where}.{fact}" for fact in self._fact_list[number]]
-            if not number:
-                left = len(memory.request.words - stems(argument))
-                tokens.append(f"{where}.left={min(left, _MAX_COUNT)}")
-                tokens.append(f"{where}.{'shown' if any(argument in key for key in reading.keys) else 'new'}")
-        if not parsed.arguments:
+            if match.said:
+                tokens.append(f"{where}.said{match.said}")
+            tokens.append(f"{where}.gain={match.gain}")
+            tokens += [f"{where}.{fact}" for fact in self._fact_list[match.facts]]
+            if not match.facts:
+                tokens += [f"{where}.left={match.left}", f"{where}.{'shown' if match.shown else 'new'}"]
+        if not matches:
             tokens += [f"{verb}.{fact}" for fact in reading.open]
         return list(dict.fromkeys(tokens))
 
@@ -546,6 +575,13 @@ class FeatureEncoder:
             self._fact_list.append(facts)
         return found
 
+    def _join_numbers(self, first: int, second: int) -> int:
+        """Return the number of the facts with one number joined to those with another."""
+        found = self._pairs.get((first, second))
+        if found is None:
+            found = self._pairs[first, second] = self._join(first, self._fact_list[second])
+        return found
+
     def _add(self, ids: Sequence[int]) -> int:
         if self._used == len(self._pool):
             self._pool = np.concatenate([self._pool, np.zeros_like(self._pool)])
@@ -558,6 +594,7 @@ class FeatureEncoder:
         self._hashes.clear()
         self._facts = {(): 0}
         self._fact_list = [()]
+        self._pairs.clear()
         self._actions.clear()
         self._rows.clear()
         self._pool[:] = 0

@@ -51,7 +51,7 @@ class Request:
         last = max((place for place, token in enumerate(tokens) if token[0].isdigit()), default=None)
         asked = (token for place, token in enumerate(tokens) if place != last and token not in ignored)
         limit = float(tokens[last]) if last is not None else None
-        return cls(frozenset(map(_stem, asked)), f" {' '.join(tokens)} ", limit)
+        return cls(frozenset(map(_stem, asked)), _spaced(instruction), limit)
 
     def left(self, texts: Iterable[str]) -> frozenset[str]:
         """Return the words that none of the texts has."""
@@ -64,8 +64,8 @@ class Request:
             >>> Request.read("a mug in dark blue", {"a", "in"}).said("dark blue")
             2
         """
-        tokens = _TOKEN.findall(text.lower())
-        return len(tokens) if tokens and f" {' '.join(tokens)} " in self.text else 0
+        spaced = _spaced(text)
+        return spaced.count(" ") - 1 if len(spaced) > 2 and spaced in self.text else 0
 
     def compared(self, text: str) -> str:
         """Return "<" or ">" for a text that is a number, or a range of which the middle counts, "" for any other.
@@ -74,10 +74,15 @@ class Request:
             >>> Request.read("a mug below 20 dollars", {"a"}).compared("$10.50 to $12")
             '<'
         """
-        if self.limit is None or not _NUMERIC.fullmatch(text.strip()):
+        if self.limit is None or text[:1].isalpha() or not _NUMERIC.fullmatch(text):
             return ""
         numbers = [float(number.replace(",", "").rstrip(".")) for number in _NUMBER.findall(text)]
         return "<" if sum(numbers) / len(numbers) <= self.limit else ">"
+
+
+@lru_cache(maxsize=1 << 14)
+def _spaced(text: str) -> str:
+    return f" {' '.join(_TOKEN.findall(text.lower()))} "
 
 
 def _stem(word: str) -> str:
