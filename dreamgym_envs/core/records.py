@@ -1,6 +1,7 @@
 """The frozen dataclasses of `core.types` to JSON documents and back, by their field types alone."""
 
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -38,8 +39,14 @@ def from_document(kind: type[T], document: Any) -> T:
     for name, field in known.items():
         if name not in document and field.default is MISSING and field.default_factory is MISSING:
             raise ValueError(f"a {kind.__name__} needs {name!r}; found {', '.join(document) or 'nothing'}")
-    hints = get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     return kind(**{name: _value(hints[name], value) for name, value in document.items()})
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Return a dataclass's field types; looking them up is most of the work of reading a record."""
+    return get_type_hints(kind)
 
 
 def _value(hint: Any, value: Any) -> Any:
