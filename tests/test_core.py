@@ -101,6 +101,10 @@ def values(node: Node) -> st.SearchStrategy[Any]:
             size = 3 if node.max_items is None else min(3, node.max_items)
             return st.lists(values(node.items), max_size=size, unique_by=unique).map(tuple)
         case "string":
+            if node.pattern:
+                return st.from_regex(node.pattern, fullmatch=True, alphabet=CHARSET).filter(
+                    lambda text: len(text) <= node.max_length
+                )
             return st.text(CHARSET, max_size=min(node.max_length, 6))
         case "enum":
             return st.sampled_from(node.values)

@@ -14,6 +14,7 @@ model's own commitments:
 It never decides an outcome.
 """
 
+import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from itertools import count
@@ -72,6 +73,7 @@ class Parser:
         self._set: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()  # what this delta has set
         self._taken: dict[str, set[str]] = {}
         self._rows: dict[str, list[tuple[str, Mapping[str, JSON]]]] = {}
+        self._longest = max(map(len, self.prompt.slots), default=0)
         self._spelt = 0
         self._added: Counter[str] = Counter()
 
@@ -151,7 +153,7 @@ class Parser:
             run, length = [], 0
             self._spelt += 1
             if words is None:
-                return text[:longest].replace("\n", " ")
+                return text if pattern else text[:longest].replace("\n", " ")
             # Groups of words stand for the space before them as well; slots of other texts do not.
             text += f" {words}" if text and self.codec.tables.mentions else words
 
@@ -480,7 +482,15 @@ class Parser:
             names = self._keys(node.ref)
             slots = self.prompt.slots.items()
             return tuple(self.codec.slot_ids[slot] for name, slot in slots if name in names and name not in before)
-        return self._texts(path)
+        return self._fitting(node, path, self._texts(path))
+
+    def _fitting(self, node: Node, path: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
+        """Return those of the first tokens of a string that do not stand for one which the schema forbids."""
+        if not node.pattern and self._longest <= node.max_length:
+            return tokens
+        match = re.compile(node.pattern).search
+        texts = ((token, self._stands_for(token, path)) for token in tokens)
+        return tuple(t for t, text in texts if text is None or (len(text) <= node.max_length and match(text)))
 
     def _key_choice(
         self, array: Node, path: str, hidden: bool, only: list[str] | None, promised: Sequence[str]
@@ -500,7 +510,7 @@ class Parser:
         if _unique(array):
             return tuple(self.codec.slot_ids[slots[name]] for name in self._limbo)
         if self.codec.tables.mentions:
-            return self._texts(path)
+            return self._fitting(array.items.children[array.key], path, self._texts(path))
         return (*self.codec.slot_ids[1 : self.prompt.count + 1], *self._texts(path))
 
     def _handles(self, array: Node) -> tuple[int, ...]:

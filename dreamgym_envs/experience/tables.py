@@ -121,7 +121,10 @@ def fit_tables(
     for instruction in {query.task.instruction for query, _ in pairs}:
         for piece in _fixed_pieces(draft, instruction):
             texts.setdefault("instruction", Counter())[piece] += 1 if handles else least
-    lexicon = {path: _frequent(counts, least) for path, counts in sorted(texts.items())}
+    lexicon = {
+        path: _frequent(counts, least) if not handles or _repeats(counts) else ("",) * ("" in counts)
+        for path, counts in sorted(texts.items())
+    }
     sample = [*(HOLE.sub("", text) for counts in texts.values() for text in counts), *kinds]
     sample += [text for path in sorted(spelt) for text in sorted(spelt[path])]
     letters = {path: "".join(sorted({*"".join(found)})) for path, found in sorted(spelt.items())}
@@ -145,7 +148,7 @@ def _words(domain: Domain, pairs: Iterable[tuple[Query, Prediction]], least: int
     idle = fillers(instructions)
     texts: Counter[str] = Counter()
     for query, target in pairs:
-        known = {query.action, *_strings(query.state.public), *_strings(query.state.private)}
+        known = {query.action, *_strings(query.state.private)}
         for _, node, value in _leaves(domain, target):
             if _is_text(node) and not node.event and value not in known:
                 texts[value] += 1
@@ -202,6 +205,11 @@ def _lengths(node: Node, value: Any, path: str) -> Iterator[tuple[str, int]]:
         for element in value:
             for name, child in node.items.children.items():
                 yield from _lengths(child, element[name], f"{path}.{name}")
+
+
+def _repeats(counts: Counter[str]) -> bool:
+    """Return whether what is said at a path is mostly the same few texts: titles and pages are to be written anew."""
+    return sum(count for _, count in counts.most_common(256)) > 0.8 * counts.total()
 
 
 def _frequent(counts: Counter[str], least: int) -> tuple[str, ...]:

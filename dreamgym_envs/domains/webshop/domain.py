@@ -24,6 +24,7 @@ class WebShopDomain(Domain):
     name = "webshop"
     title = "WebShop"
     max_episode_steps = 50
+    demonstrations = 30
     max_candidates = grammar.MAX_CANDIDATES
     held_out: ClassVar[Mapping[str, Mapping[str, Any]]] = {"generated": {"split": "test"}}
 
