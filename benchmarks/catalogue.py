@@ -11,7 +11,7 @@ import json
 import multiprocessing
 import resource
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -35,19 +35,19 @@ def main() -> None:
     if not (folder / "store").is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         _write(paths, arguments.products, arguments.seed)
-        print(f"files: {_megabytes(paths):.0f} MB", flush=True)
     for opening in ("first opening", "second opening"):
         process = multiprocessing.get_context("spawn").Process(target=_measure, args=(opening, paths, folder / "store"))
         process.start()
         process.join()
-    print(f"store: {_megabytes(path for path in (folder / 'store').rglob('*') if path.is_file()):.0f} MB", flush=True)
+    for name, files in (("files", paths), ("store", (folder / "store").rglob("*"))):
+        print(f"{name}: {sum(path.stat().st_size for path in files) / 1e6:.0f} MB", flush=True)
 
 
 def _write(paths: Sequence[Path], count: int, seed: int) -> None:
     """Write the files in parts. Only products of the first part have people's instructions: few do in the original."""
     files = [path.open("w", encoding="utf-8") for path in paths]
-    for number, first in enumerate(range(0, count, PRODUCTS)):
-        parts = generate(seed + number, min(PRODUCTS, count - first))
+    for number in range(-(-count // PRODUCTS)):
+        parts = generate(seed + number, min(PRODUCTS, count - number * PRODUCTS))
         for file, brackets, part in list(zip(files, _FILES.values(), parts, strict=True))[: 2 if number else 3]:
             file.write(("," if number else brackets[0]) + json.dumps(part)[1:-1])
     for file, brackets in zip(files, _FILES.values(), strict=True):
@@ -56,10 +56,12 @@ def _write(paths: Sequence[Path], count: int, seed: int) -> None:
 
 
 def _measure(opening: str, paths: Sequence[Path], store: Path) -> None:
+    products, attributes, instructions = paths
     start = time.perf_counter()
-    engine = WebShopEngine(*paths, store=store)
+    engine = WebShopEngine(products, attributes, instructions, store)
     opened, rng = time.perf_counter() - start, np.random.default_rng(0)
-    searches, clicks = [], []
+    searches: list[float] = []
+    clicks: list[float] = []
     for _ in range(200):
         task = engine.reset(rng)
         start = time.perf_counter()
@@ -71,10 +73,6 @@ def _measure(opening: str, paths: Sequence[Path], store: Path) -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{opening}: {opened:.1f} s, peak {memory:.0f} MB, {len(engine.task_ids)} goals", flush=True)
     print(f"  medians: search {median(searches):.1f} ms, open an item {median(clicks):.2f} ms", flush=True)
-
-
-def _megabytes(paths: Iterable[Path]) -> float:
-    return sum(path.stat().st_size for path in paths) / 1e6
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ Nothing here computes what an action leads to: that is the experience model's pa
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -54,6 +55,19 @@ class Engine(Protocol):
     def close(self) -> None:
         """Free what the engine holds."""
         ...
+
+
+def open_engine(engine: Callable[..., Engine], options: Mapping[str, Any]) -> Engine:
+    """Return an engine with a user's options.
+
+    Raises:
+        ValueError: It has no such option; the message names those it has.
+    """
+    known = signature(engine).parameters
+    for name in options:
+        if name not in known:
+            raise ValueError(f"the real environment has no option {name!r}; it has {', '.join(known)}")
+    return engine(**options)
 
 
 class Player(Protocol):

@@ -10,7 +10,7 @@ from dreamgym_envs.assets import asset
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
 from dreamgym_envs.domains.alfworld import focus, goal, grammar, players, reasoning, relabel, reveals
-from dreamgym_envs.domains.base import Action, Domain, Engine, Player
+from dreamgym_envs.domains.base import Action, Domain, Engine, Player, open_engine
 
 
 class ALFWorld(Domain):
@@ -113,10 +113,11 @@ class ALFWorld(Domain):
 
         Raises:
             ImportError: The extra "alfworld" is not installed.
+            ValueError: An option is unknown or wrong.
         """
         from dreamgym_envs.domains.alfworld.real import AlfworldEngine
 
-        return AlfworldEngine(**options)
+        return open_engine(AlfworldEngine, options)
 
     def player(self, kind: str) -> Player:
         """Return a player of a kind; see `players.PLAYERS`.

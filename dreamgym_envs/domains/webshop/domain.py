@@ -8,7 +8,7 @@ import numpy as np
 from dreamgym_envs.assets import asset
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
-from dreamgym_envs.domains.base import Action, Domain, Engine, Player
+from dreamgym_envs.domains.base import Action, Domain, Engine, Player, open_engine
 from dreamgym_envs.domains.webshop import commitments, grammar, players, reasoning, relabel, verdict, views
 from dreamgym_envs.domains.webshop.pages import SUB_PAGES
 
@@ -119,14 +119,19 @@ class WebShopDomain(Domain):
         return "\n".join([*lines, public["text"]] if public["text"] else lines)
 
     def engine(self, **options: Any) -> Engine:
-        """Return the real shop; for the options see `real.WebShopEngine`.
+        """Return the real shop; with `url` that of a server (`remote.RemoteWebShopEngine`), else `real.WebShopEngine`.
 
         Raises:
-            ImportError: The extra "webshop" is not installed.
+            ImportError: The extra "webshop" is not installed, which a shop in this process needs.
+            ValueError: An option is unknown or wrong.
         """
+        if "url" in options:
+            from dreamgym_envs.domains.webshop.remote import RemoteWebShopEngine
+
+            return open_engine(RemoteWebShopEngine, options)
         from dreamgym_envs.domains.webshop.real import WebShopEngine
 
-        return WebShopEngine(**options)
+        return open_engine(WebShopEngine, options)
 
     def player(self, kind: str) -> Player:
         """Return a player of a kind; see `players.PLAYERS`.

@@ -7,6 +7,7 @@ The server is github.com/princeton-nlp/WebShop's `web_agent_site.app` (`./run_de
 import re
 import time
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urljoin, urlsplit
@@ -144,24 +145,32 @@ class RemoteWebShopEngine:
                         raise self._failure(address, f"the page is larger than {LONGEST_ANSWER} bytes")
                     if time.monotonic() > limit:
                         raise TimeoutError
+                if response.length:
+                    raise HTTPException(f"torn off {response.length} bytes before its end")
             return read_html(body.decode("utf-8", errors="replace"))
+        except _ServerError:
+            raise
         except HTTPError as error:
             error.close()
             problem = f"status {error.code}; has the server a goal of this number, and what does its log say?"
             raise self._failure(address, problem) from error
-        except TimeoutError as error:
-            raise self._failure(address, f"no page after {self._timeout:g} s; give it longer with timeout=") from error
-        except URLError as error:
-            raise self._failure(address, f"no answer ({error.reason}); {_START}") from error
         except ValueError as error:
             raise self._failure(address, f"no page of WebShop: {error}; {_START}") from error
-        except ConnectionError:
-            raise
-        except Exception as error:  # http.client has a dozen ways to say that what came is not HTTP
-            raise self._failure(address, f"no answer in HTTP ({error!r:.100}); {_START}") from error
+        except (OSError, HTTPException) as error:
+            reason = error.reason if isinstance(error, URLError) else error
+            if isinstance(reason, TimeoutError):
+                problem = f"no page after {self._timeout:g} s; give it longer with timeout="
+            else:
+                shown = " ".join(str(reason).split()) or type(reason).__name__
+                problem = f"no answer ({shown:.200}); {_START}"
+            raise self._failure(address, problem) from error
 
-    def _failure(self, address: str, problem: str) -> ConnectionError:
-        return ConnectionError(f"{address:.300}: {problem}")
+    def _failure(self, address: str, problem: str) -> "_ServerError":
+        return _ServerError(f"{address:.300}: {problem}")
+
+
+class _ServerError(ConnectionError):
+    """A failure that is already told in our words."""
 
 
 def _origin(url: str) -> tuple[str, str, int] | None:
@@ -180,7 +189,7 @@ def _opener(origin: Any) -> OpenerDirector:
 
         def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
             if _origin(newurl) != origin:
-                raise ConnectionError(f"{req.full_url:.300}: it redirects to another server, {newurl:.200}")
+                raise _ServerError(f"{req.full_url:.300}: it redirects to another server, {newurl:.200}")
             return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     return build_opener(ProxyHandler({}), Redirects)
