@@ -236,7 +236,8 @@ def test_an_episode_is_what_the_engine_says(tmp_path: Path) -> None:
         if transition.action == "jump":  # not in the grammar: rejected, at no reward
             assert transition.next_state == domain.rejection(transition.state) and transition.reward == 0
         DomainFacts.check(transition.next_state)
-    assert trajectory.metadata == {"episode": 0, "seed": 3}
+    kept = {"players": {"other": 2.0, "random": 1.0}, "max_steps": 6, "repeats": 1, "options": {}}
+    assert trajectory.metadata == {"episode": 0, "seed": 3, "plan": kept}
 
 
 class DomainFacts:
@@ -325,6 +326,52 @@ def test_an_existing_file_is_not_touched_without_resume(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="--seed 3"):
         record(PlayedBoxes(), path, 5, plan(seed=4), resume=True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"players": {"expert": 2.0, "noisy": 1.0}}, 'players {.*}, not {"expert": 2.0, "noisy": 1.0}'),
+        ({"max_steps": 7}, r"max_steps \d+, not 7"),
+        ({"repeats": 2}, "repeats 1, not 2"),
+        ({"options": {"split": "valid"}}, 'options {.*}, not {"split": "valid"}'),
+    ],
+)
+def test_a_recording_goes_on_by_its_own_plan_alone(tmp_path: Path, changes: Any, told: str) -> None:
+    path = tmp_path / "a.jsonl"
+    record(PlayedBoxes(), path, 2, plan())
+    before = path.read_bytes()
+    with pytest.raises(RecordingError, match=f"{told}; go on with the same"):
+        record(PlayedBoxes(), path, 4, plan(**changes), resume=True)
+    assert path.read_bytes() == before
+
+
+def test_a_recording_that_keeps_its_seed_alone_goes_on(tmp_path: Path) -> None:
+    # Given a file of an earlier version, whose episodes do not tell the rest of their plan
+    path = tmp_path / "a.jsonl"
+    record(PlayedBoxes(), path, 2, plan())
+    documents = [json.loads(line) for line in path.read_text().splitlines()]
+    for document in documents:
+        del document["metadata"]["plan"]
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    assert record(PlayedBoxes(), path, 4, plan(), resume=True).resumed == 2
+
+
+@pytest.mark.parametrize("place", [0.3, 0.6, 0.9])
+def test_a_damaged_file_is_not_cut_as_a_torn_one_is(tmp_path: Path, place: float) -> None:
+    # Given a compressed recording in whose midst bytes have changed
+    path = tmp_path / "a.jsonl.gz"
+    record(PlayedBoxes(), path, 6, plan())
+    content = bytearray(path.read_bytes())
+    middle = int(len(content) * place)
+    content[middle : middle + 8] = bytes(255 - byte for byte in content[middle : middle + 8])
+    path.write_bytes(content)
+    # Then neither reading nor going on takes it for a shorter one, and it stays as it is
+    with pytest.raises(TrajectoryError, match=r"is damaged|line \d is no JSON"):
+        list(read_trajectories(path, SCHEMA))
+    with pytest.raises(TrajectoryError, match=r"is damaged .* stays as it is"):
+        record(PlayedBoxes(), path, 8, plan(), resume=True)
+    assert path.read_bytes() == content
 
 
 def test_only_a_recording_is_resumed(tmp_path: Path) -> None:

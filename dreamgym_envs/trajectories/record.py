@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from dreamgym_envs.core.types import Step, Trajectory
+from dreamgym_envs.core.types import JSON, Step, Trajectory, freeze, thaw
 from dreamgym_envs.domains.base import Domain, Engine
 from dreamgym_envs.trajectories.store import TrajectoryWriter, read_lines, replace_lines
 
 __all__ = ["Plan", "Recording", "RecordingError", "play_episode", "record"]
 
-EPISODE, SEED = "episode", "seed"
-"""Keys of an episode's number and its recording's seed in a trajectory's metadata."""
+EPISODE, SEED, PLAN = "episode", "seed", "plan"
+"""Keys of an episode's number, its recording's seed and the rest of its plan in a trajectory's metadata."""
 
 
 class RecordingError(RuntimeError):
@@ -60,6 +60,17 @@ class Plan:
             )
         if self.max_steps < 1 or self.repeats < 1:
             raise ValueError(f"max_steps and repeats are {self.max_steps} and {self.repeats}; expected at least 1")
+
+    @property
+    def document(self) -> dict[str, JSON]:
+        """What an episode keeps of its plan, so that a recording goes on by no other: all but the seed."""
+        parts = {
+            "players": {kind: float(share) for kind, share in sorted(self.players.items())},
+            "max_steps": self.max_steps,
+            "repeats": self.repeats,
+            "options": dict(sorted(self.options.items())),
+        }
+        return {name: freeze(value) for name, value in json.loads(json.dumps(parts, default=str)).items()}
 
 
 def are_shares(numbers: Collection[float]) -> bool:
@@ -122,7 +133,7 @@ def play_episode(domain: Domain, engine: Engine, plan: Plan, index: int, task_id
         else:
             state, reward, terminated = engine.step(action)
         steps.append(Step(action, state, float(reward), bool(terminated)))
-    return Trajectory(task, tuple(steps), "real", kind, {EPISODE: index, SEED: plan.seed})
+    return Trajectory(task, tuple(steps), "real", kind, {EPISODE: index, SEED: plan.seed, PLAN: plan.document})
 
 
 def record(
@@ -159,7 +170,7 @@ def record(
     fresh = not out.exists()
     started = time.monotonic()
     with _removed_if_empty(out, fresh), TrajectoryWriter(out, domain.schema) as writer:
-        done = _numbers(out, plan.seed)
+        done = _numbers(out, plan)
         report = Recording(episodes=len(done), resumed=len(done), repaired=writer.repaired)
         missing = [index for index in range(episodes) if index not in set(done)]
         with closing(_played(domain, plan, missing, processes)) as played:
@@ -188,20 +199,26 @@ def _removed_if_empty(path: Path, fresh: bool) -> Iterator[None]:
             path.unlink()
 
 
-def _numbers(path: Path, seed: int) -> list[int]:
-    """Return the numbers of the episodes in a file, in its order."""
+def _numbers(path: Path, plan: Plan) -> list[int]:
+    """Return the numbers of the episodes in a file, in its order; refuse those of another plan."""
     numbers = []
     for place, line in enumerate(read_lines(path), start=1):
         try:
             metadata = json.loads(line)["metadata"]
             numbers.append(int(metadata[EPISODE]))
-            other = metadata[SEED]
+            seed, other = metadata[SEED], metadata.get(PLAN, plan.document)  # older files have the seed alone
         except (ValueError, KeyError, TypeError) as error:
             raise RecordingError(
                 f"{path}, line {place} is no recorded episode; a recording goes on only from its own file"
             ) from error
-        if other != seed:
-            raise RecordingError(f"{path} was recorded with --seed {other}; go on with that, or choose another --out")
+        if seed != plan.seed:
+            raise RecordingError(f"{path} was recorded with --seed {seed}; go on with that, or choose another --out")
+        for name, value in plan.document.items():
+            if other.get(name) != thaw(value):
+                raise RecordingError(
+                    f"{path} was recorded with {name} {json.dumps(other.get(name))}, not {json.dumps(thaw(value))}; "
+                    "go on with the same, or choose another --out"
+                )
     return numbers
 
 

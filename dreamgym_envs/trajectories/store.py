@@ -203,12 +203,21 @@ def read_lines(path: str | Path) -> Iterator[bytes]:
                     raise EOFError
                 if line.strip():
                     yield line.rstrip(b"\n")
-        except (EOFError, zlib.error, gzip.BadGzipFile):
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise _damaged(path, error) from error
+        except EOFError:
             warnings.warn(f"{path} ends in the middle of a line, which is left out", TornLineWarning, stacklevel=3)
 
 
 def _open(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def _damaged(path: Path, error: Exception) -> TrajectoryError:
+    """Return what is said of a compressed file in whose midst bytes have changed; a torn one ends too early."""
+    return TrajectoryError(
+        f"{path} is damaged ({error}) and stays as it is; put a sound copy in its place, or choose another file"
+    )
 
 
 def _is_json(line: bytes) -> bool:
@@ -288,7 +297,7 @@ def repair(path: Path) -> int:
     A compressed file is torn unless its last line and its last gzip member are complete.
 
     Raises:
-        TrajectoryError: Nobody wrote trajectories into this file; it stays as it is.
+        TrajectoryError: Nobody wrote trajectories into this file, or it is damaged; it stays as it is.
     """
     _refuse_others(path)
     if path.suffix == ".gz":
@@ -336,7 +345,9 @@ def _repair_gzip(path: Path) -> int:
                 content += chunk
         if not content or content.endswith(b"\n"):
             return 0
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise _damaged(path, error) from error
+    except EOFError:  # it is torn: what there is of it is sound
         pass
     kept = content.rfind(b"\n") + 1
     replace_lines(path, lambda: bytes(content[:kept]).split(b"\n")[:-1])

@@ -24,6 +24,9 @@ MOST = 3
 _RECENT = 20
 """Items shown last that a page of results can show again."""
 
+_LEFT_OUT = 4
+"""One in so many bought items is not committed to."""
+
 _Row = Mapping[str, JSON]
 
 
@@ -130,18 +133,20 @@ def hindsight(trajectory: Trajectory) -> list[Mapping[str, JSON]]:
     They are items that were opened: the bought one first, then those that fit the instruction best; one to three, by
     the length of the episode, so that a model also learns to open what it has not committed to. What was
     bought has also the goal's attributes that its reward says it has, though none of its pages was open that shows
-    them: so the reward follows from the commitment.
+    them: so the reward follows from the commitment. Where the pages say all, it is left out now and then, so that a
+    model also learns to judge a purchase that it has not committed to.
     """
     if not trajectory.steps:
         return []
     instruction, last = trajectory.task.instruction, trajectory.steps[-1].state.public
-    opened = [row for row in last["items"] if row["status"] == "opened"]
     bought = last["open"] if last["page"] == "done" else ()
+    left_out = bought if _left_out(trajectory) else ()
+    opened = [row for row in last["items"] if row["status"] == "opened" and row["id"] not in left_out]
     opened.sort(key=lambda row: (row["id"] not in bought, -fit(instruction, row).score))
     hidden = tuple(_commitment(instruction, row) for row in opened[: 1 + len(trajectory.steps) % MOST])
-    if bought and hidden:
+    if bought and hidden and not left_out:
         first = hidden[0]
-        hidden = ({**first, "attributes": (*first["attributes"], *_paid(trajectory))}, *hidden[1:])
+        hidden = ({**first, "attributes": (*first["attributes"], *(_paid(trajectory) or ()))}, *hidden[1:])
     return [{"hidden": hidden} for _ in trajectory.steps]
 
 
@@ -150,18 +155,29 @@ def _commitment(instruction: str, row: _Row) -> dict[str, Any]:
     return {**_part(row, "id", "title", "price"), "values": values, "attributes": row["attributes"]}
 
 
-def _paid(trajectory: Trajectory) -> tuple[str, ...]:
-    """Return the goal's attributes that the bought item has by its reward, and that no page has shown."""
+def _paid(trajectory: Trajectory) -> tuple[str, ...] | None:
+    """Return the goal's attributes that the bought item has by its reward, and that no page has shown.
+
+    None says that nobody knows: nothing was bought, or the goal is unknown.
+    """
     last = trajectory.steps[-1]
     item, verdict = open_item(last.state), next(verdicts(trajectory.task, last.state, last.reward), None)
     if item is None or verdict is None:
-        return ()
+        return None
     return tuple(words for words, met in verdict.attributes.items() if met and not shown(item, words))
 
 
+def _left_out(trajectory: Trajectory) -> bool:
+    """Return whether no commitment tells of what was bought: of one item in four, if its pages say all."""
+    last = trajectory.steps[-1].state.public
+    if last["page"] != "done" or not last["open"]:
+        return False
+    return sum(last["open"][0].encode()) % _LEFT_OUT == 1 and _paid(trajectory) == ()
+
+
 def disclosed(trajectory: Trajectory) -> float:
-    """Return 1 if the episode found a product that satisfies its task, else 0; see `Domain.disclosed`."""
-    return float(trajectory.success)
+    """Return 1 if the commitments tell of a product that satisfies the task, else 0; see `Domain.disclosed`."""
+    return float(trajectory.success and not _left_out(trajectory))
 
 
 def plausible(instruction: str, state: State) -> bool:
