@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from itertools import count
+from types import MappingProxyType
 
 import numpy as np
 
@@ -295,9 +296,9 @@ class Parser:
     # --- values --------------------------------------------------------------------------------------------------
 
     def _value(self, node: Node, path: str, sampled: bool, promise: JSON = None) -> Generator[Choice, int, JSON]:
-        """Read a value of any kind; of what was promised no other than that."""
+        """Read a value of any kind; of what was promised no other than that, of an array at least that."""
         if node.kind == "array":
-            return (yield from self._array(node, path, (), sampled))
+            return (yield from self._array(node, path, (), sampled, promise or ()))
         if isinstance(promise, str) and promise in self.prompt.slots:
             return (yield from self._slot([promise]))
         return (yield from self._scalar(node, path, sampled))
@@ -323,11 +324,16 @@ class Parser:
         return value
 
     def _array(
-        self, node: Node, path: str, keys: tuple[str, ...], sampled: bool = False
+        self, node: Node, path: str, keys: tuple[str, ...], sampled: bool = False, promise: Sequence[JSON] = ()
     ) -> Generator[Choice, int, JSON]:
         """Read elements up to the end token; of an array that becomes known, what was promised and what is invented."""
         assert node.items is not None
-        promised = self._promised(path, keys) if node.known is not None else {}
+        if node.known is not None and keys:
+            promise = (*promise, *self._contents(path, keys[-1]))
+        parts = {part[node.key] if node.key is not None else part: part for part in promise}
+        promised = {name: True for name in parts if name in self.prompt.slots}
+        if node.known is not None:
+            promised |= self._promised(path, keys)
         most = min(self.codec.tables.most_elements.get(path, MOST_ELEMENTS), node.max_items or MOST_ELEMENTS)
         elements: list[JSON] = []
         for read in count():
@@ -342,7 +348,10 @@ class Parser:
                 element = yield from self._commitment(node, path, ends)
             elif node.items.kind == "object" and node.key is not None:
                 taken = [known[node.key] for known in elements]
-                element = yield from self._element(node, path, sampled, ends, due if full else None, due, taken)
+                only = due if full else None
+                element = yield from self._element(node, path, sampled, ends, only, due, taken, parts=parts)
+            elif full:
+                element = yield from self._slot(due)
             else:
                 element = yield from self._plain(node.items, path, ends, elements, sampled)
             if element is None:
@@ -352,6 +361,8 @@ class Parser:
             if isinstance(element, Mapping) and node.key is not None:
                 promised[element[node.key]] = False
                 self._take(node, element[node.key])
+            elif isinstance(element, str):
+                promised[element] = False
         raise AssertionError("an array ends at its largest size")
 
     def _plain(
@@ -375,8 +386,12 @@ class Parser:
         promised: Sequence[str] = (),
         taken: Sequence[str] = (),
         joins: bool = False,
+        parts: Mapping[str, Mapping[str, JSON]] = MappingProxyType({}),
     ) -> Generator[Choice, int, JSON]:
-        """Read an element of a keyed array; None if an end token comes instead of its first token."""
+        """Read an element of a keyed array; None if an end token comes instead of its first token.
+
+        `parts` is what was promised of some elements, by key.
+        """
         node, key = array.items, array.key
         assert node is not None and key is not None
         hidden = sampled and array.known is not None
@@ -412,7 +427,7 @@ class Parser:
             if token in ends:
                 return None
             value[key] = yield from self._key(token, array, path, sampled, taken)
-            promise = self._promise(array, value[key])
+            promise = parts.get(value[key]) or self._promise(array, value[key])
             for name in names[1:]:
                 child = node.children[name]
                 value[name] = yield from self._value(child, f"{path}.{name}", sampled, promise.get(name))
@@ -441,6 +456,11 @@ class Parser:
             return {}
         entries = (entry for part in self.state.private.values() for entry in part if entry.get(array.key) == name)
         return next(entries, {})
+
+    def _contents(self, path: str, name: str) -> Sequence[JSON]:
+        """Return what the private state says is in an array, known from now on, of a thing that it has a handle for."""
+        top, _, below = path.partition(".")
+        return self._promise(self.codec.schema.root.children[top], name).get(below, ())
 
     def _commitment(self, array: Node, path: str, ends: tuple[int, ...]) -> Generator[Choice, int, JSON]:
         """Read what is promised, its key first; None if the end token comes instead."""

@@ -11,7 +11,7 @@ from typing import Any
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory
 from dreamgym_envs.domains.base import Action
 from dreamgym_envs.domains.webshop.instructions import price_limit
-from dreamgym_envs.domains.webshop.needs import Fit, asked_values, fit, prices
+from dreamgym_envs.domains.webshop.needs import Fit, asked_values, fit, plain, prices
 from dreamgym_envs.domains.webshop.pages import SUB_PAGES
 from dreamgym_envs.domains.webshop.verdict import shown, verdicts
 from dreamgym_envs.domains.webshop.views import open_item, results, results_row, target
@@ -151,8 +151,9 @@ def hindsight(trajectory: Trajectory) -> list[Mapping[str, JSON]]:
 
 
 def _commitment(instruction: str, row: _Row) -> dict[str, Any]:
-    values = tuple(asked_values(instruction, row["options"]).values())
-    return {**_part(row, "id", "title", "price"), "values": values, "attributes": row["attributes"]}
+    asked = asked_values(instruction, row["options"]).items()
+    options = tuple({"name": name, "values": (value,)} for name, value in asked)
+    return {**_part(row, "id", "title", "price"), "options": options, "attributes": row["attributes"]}
 
 
 def _paid(trajectory: Trajectory) -> tuple[str, ...] | None:
@@ -183,16 +184,22 @@ def disclosed(trajectory: Trajectory) -> float:
 def plausible(instruction: str, state: State) -> bool:
     """Return whether a start leaves the task open and solvable as far as one can tell.
 
-    Nothing was bought yet; all commitments are new items with a price; and one of them is of the kind and within the
-    price limit.
+    Nothing was bought yet; all commitments are new items with a price that promise nothing but what the instruction
+    asks for; and one of them is of the kind, within the price limit, and lacks no more than one piece of the
+    instruction, since a piece such as "for my sister" is nothing that an item can have.
     """
     hidden = state.private.get("hidden", ())
     known = {row["id"] for row in state.public["items"]}
     if state.public["page"] == "done" or any(e["id"] in known or not e["price"].startswith("$") for e in hidden):
         return False
-    found = [_fit(instruction, entry) for entry in hidden]
-    return any(promised.kind > 0 and promised.price for promised in found)
+    fits = [fit(instruction, {**entry, "status": "opened"}) for entry in hidden]
+    if not all(_is_asked(instruction, entry, found) for entry, found in zip(hidden, fits, strict=True)):
+        return False
+    return any(f.kind > 0 and f.price and len(f.missing) + len(f.lacking) <= 1 for f in fits)
 
 
-def _fit(instruction: str, entry: _Row) -> Fit:
-    return fit(instruction, {**entry, "options": (), "status": "listed"})
+def _is_asked(instruction: str, entry: _Row, found: Fit) -> bool:
+    """Return whether the instruction asks for all that a commitment promises."""
+    words = f" {' '.join(plain(instruction))} "
+    named = all(f" {' '.join(plain(attribute))} " in words for attribute in entry["attributes"])
+    return named and all(option["values"] == (found.values.get(option["name"]),) for option in entry["options"])
