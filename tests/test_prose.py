@@ -140,13 +140,8 @@ def test_a_shops_transitions_are_written_and_read_back(
     assert left_out < len(pairs) / 100
 
 
-@settings(deadline=None, max_examples=150)
-@given(seed=st.integers(0, 2**32 - 1), index=st.integers(0, 10**6))
-def test_random_answers_of_a_shop_are_valid_states(
-    seed: int, index: int, domain: WebShopDomain, codec: Codec, pairs: list[tuple[Query, Prediction]]
-) -> None:
-    # Given any query, when tokens are drawn from what the grammar allows, seldom the end
-    query, _ = pairs[index % len(pairs)]
+def any_answer(codec: Codec, query: Query, seed: int) -> Prediction:
+    """Return an answer whose tokens are drawn from what the grammar allows, seldom the end."""
     rng = np.random.default_rng(seed)
     tables = GrammarTables(codec)
     parse = Parser(tables, codec.encode(query), query.state, reasons=query.action is not None, rng=rng).parse()
@@ -157,13 +152,42 @@ def test_random_answers_of_a_shop_are_valid_states(
         try:
             choice = parse.send(int(ids[rng.integers(len(ids))]))
         except StopIteration as stop:
-            prediction = stop.value
-            break
-    else:
-        raise AssertionError("no end after 5,000 tokens")
+            answer: Prediction = stop.value
+            return answer
+    raise AssertionError("no end after 5,000 tokens")
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 2**32 - 1), index=st.integers(0, 10**6))
+def test_random_answers_of_a_shop_are_valid_states(
+    seed: int, index: int, domain: WebShopDomain, codec: Codec, pairs: list[tuple[Query, Prediction]]
+) -> None:
+    # Given any query, when tokens are drawn from what the grammar allows, seldom the end
+    query, _ = pairs[index % len(pairs)]
+    prediction = any_answer(codec, query, seed)
     # Then the state is valid: prices parse, ids are unique, results are items
     state = apply_delta(domain.schema, query.state, prediction.delta)
     domain.schema.validate(state)
     ids_ = [item["id"] for item in state.public["items"]]
     assert len(ids_) == len(set(ids_))
     assert all(set(page["items"]) <= set(ids_) for page in state.public["results"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_opens_holds_what_was_promised(
+    seed: int, domain: WebShopDomain, codec: Codec, pairs: list[tuple[Query, Prediction]]
+) -> None:
+    # Given the clicks on items to which options were promised, when their pages are invented in any way
+    promises = ((query, entry) for query, _ in pairs for entry in query.state.private.get("hidden", ()))
+    held = 0
+    for query, entry in promises:
+        if query.action != f"click[{entry['id']}]":
+            continue
+        state = apply_delta(domain.schema, query.state, any_answer(codec, query, seed).delta)
+        item = next(item for item in state.public["items"] if item["id"] == entry["id"])
+        offered = {option["name"]: option["values"] for option in item["options"]}
+        # Then each page that says its options offers each promised value under its name
+        for option in entry["options"] if offered else ():
+            held += 1
+            assert set(option["values"]) <= set(offered[option["name"]])
+    assert held > 0

@@ -188,7 +188,7 @@ def test_in_the_real_shop_the_tally_comes_to_the_reward_and_mostly_to_the_true_p
 
 def entry(key: str, **fields: Any) -> dict[str, Any]:
     """Return a commitment to an item."""
-    return {"id": key, "title": "t", "price": "$1", "values": (), "attributes": (), **fields}
+    return {"id": key, "title": "t", "price": "$1", "options": (), "attributes": (), **fields}
 
 
 def touched(action: str, *before: str, hidden: tuple[dict[str, Any], ...] = ()) -> Mapping[str, Any]:
@@ -300,7 +300,8 @@ def test_hindsight_promises_what_was_opened_for_the_whole_episode() -> None:
     played = episode(*WHOLE)
     promised = [private["hidden"] for private in DOMAIN.hindsight(played)]
     (shirt,) = promised[0]
-    assert (shirt["id"], shirt["values"]) == (KEY, ("black", "small"))
+    asked = ({"name": "color", "values": ("black",)}, {"name": "size", "values": ("small",)})
+    assert (shirt["id"], shirt["options"]) == (KEY, asked)
     assert shirt["attributes"] == ("dress shirt", "machine wash")
     assert promised == [promised[0]] * len(WHOLE)
     assert DOMAIN.hindsight(episode()) == []
@@ -381,17 +382,23 @@ def test_the_bought_item_is_the_first_of_at_most_three_commitments_or_its_pages_
 
 
 def test_a_start_without_anything_that_could_satisfy_the_task_is_not_plausible() -> None:
-    task = episode().task
-    good = {"id": "b1", "title": "Men's Dress Shirt", "price": "$20", "values": (), "attributes": ()}
+    task = episode().task  # a men's dress shirt with machine wash, in black, size small, lower than 30 dollars
+    black, small = {"name": "color", "values": ("black",)}, {"name": "size", "values": ("small",)}
+    good = entry("b1", title="Men's Dress Shirt", price="$20", options=(black, small), attributes=("machine wash",))
 
-    def plausible(*hidden: dict[str, object]) -> bool:
+    def plausible(*hidden: Mapping[str, Any]) -> bool:
         return DOMAIN.plausible_start(task, State(task.initial.public, {"hidden": hidden}))
 
     assert plausible(good)
+    assert plausible(good, entry("b2", title="Mug"))  # a near miss
     assert not plausible()
     assert not plausible({**good, "title": "Mug"})
     assert not plausible({**good, "price": "$2000"})
+    assert not plausible({**good, "attributes": (), "options": (small,)})  # two pieces are missing
     assert not plausible(good, {**good, "id": "b2", "price": "cheap"})
+    # A promise of what nobody asks for is none
+    assert not plausible(good, entry("b2", attributes=("wash shirt",)))
+    assert not plausible(good, entry("b2", options=({"name": "color", "values": ("black small",)},)))
     with pytest.raises(StateError, match="more than once"):
         DOMAIN.schema.validate(State(task.initial.public, {"hidden": (good, good)}))
 
