@@ -480,26 +480,47 @@ def test_without_a_purchase_another_limit_teaches_nothing() -> None:
     assert DOMAIN.relabel(episode(), np.random.default_rng(0)) is None
 
 
-def test_a_purchase_satisfies_the_task_only_as_far_as_its_pages_were_seen() -> None:
+def test_a_purchase_satisfies_the_task_unless_what_was_shown_speaks_against_it() -> None:
     def satisfied(*actions: str) -> bool:
         played = episode(*actions)
         return DOMAIN.goal_satisfied(played.task, played.steps[-1].state)
 
+    chosen = ("click[black]", "click[small]")
     assert satisfied(*WHOLE)
-    assert not satisfied(*WHOLE[:-1])
-    assert not satisfied(*WHOLE[:5], BUY)
-    # Nobody who has not read the features can know that it is machine washable
-    assert not satisfied(SEARCH, OPEN, "click[black]", "click[small]", BUY)
+    assert not satisfied(*WHOLE[:-1])  # nothing was bought
+    assert not satisfied(*WHOLE[:5], BUY)  # no size was chosen
+    # Nobody who has read neither features nor description can know that it is not machine washable
+    assert satisfied(SEARCH, OPEN, *chosen, BUY)
     # Without the goal behind it, the pieces of the instruction count
     played = episode(*WHOLE)
     assert DOMAIN.goal_satisfied(replace(played.task, metadata={}), played.steps[-1].state)
 
 
-def test_in_the_real_shop_nothing_satisfies_that_was_not_paid_in_full() -> None:
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({}, True),
+        ({"attributes": (), "read": ("features",)}, True),
+        ({"attributes": (), "read": ("description", "features")}, False),
+        ({"title": "mug"}, False),
+        ({"price": "$20.0 to $90.0"}, True),
+        ({"price": "$70.0 to $90.0"}, False),
+    ],
+)
+def test_pages_price_and_title_can_speak_against_a_purchase(row: Mapping[str, Any], expected: bool) -> None:
+    played = episode(*WHOLE)
+    state = played.steps[-1].state
+    items = tuple({**item, **row} if item["id"] == KEY else item for item in state.public["items"])
+    changed = State({**state.public, "items": items})
+    for task in (played.task, replace(played.task, metadata={})):
+        assert DOMAIN.goal_satisfied(task, changed) is expected
+
+
+def test_in_the_real_shop_nothing_speaks_against_what_was_paid_in_full() -> None:
     finished = [played for played in recorded()[1] if played.steps[-1].terminated]
     agreed = [(DOMAIN.goal_satisfied(p.task, p.steps[-1].state), p.success) for p in finished]
-    assert (True, False) not in agreed
-    assert agreed.count((True, True)) > agreed.count((False, True))
+    assert (False, True) not in agreed
+    assert agreed.count((False, False)) > agreed.count((True, False))
 
 
 def test_searches_new_pages_new_items_and_sub_pages_reveal_and_nothing_else_does() -> None:

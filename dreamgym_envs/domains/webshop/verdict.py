@@ -4,11 +4,13 @@ The rule of `reward` needs the product, which a state shows in part. What it sho
 attribute on a page that nobody read, the kind of product, a price out of a range) is what explains the reward.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from dreamgym_envs.core.types import JSON, State, Task
+from dreamgym_envs.domains.webshop.colours import normalise
+from dreamgym_envs.domains.webshop.instructions import price_limit
 from dreamgym_envs.domains.webshop.needs import fit, plain, prices
 from dreamgym_envs.domains.webshop.views import chosen_of, open_item
 
@@ -16,6 +18,8 @@ __all__ = ["Verdict", "satisfied", "shown", "verdicts"]
 
 _FACTORS = (1.0, 0.5, 0.1, 0.0)
 _NEARLY = 1e-6
+_TELLING = frozenset({"features", "description"})
+"""Sub-pages that show attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +80,35 @@ def verdicts(task: Task, state: State, reward: float) -> Iterator[Verdict]:
 
 
 def satisfied(task: Task, state: State) -> bool:
-    """Return whether what was bought satisfies the task, as far as the state shows.
+    """Return whether something was bought and nothing that the state shows speaks against it.
 
-    With the goal's metadata its attributes and options count, else the pieces of the instruction. The price of a range
-    is taken to be its middle.
+    Against it speak a title without a word of the kind, a price of which not even the lowest is within the limit, an
+    option that was not chosen, and an attribute that neither features nor description have borne out, once both were
+    read. With the goal's metadata its attributes and options count, else the pieces of the instruction.
     """
     item = open_item(state)
     if state.public["page"] != "done" or item is None:
         return False
-    found = fit(task.instruction, item)
-    if not found.price or found.kind == 0.0:
+    found, limit, tag = fit(task.instruction, item), price_limit(task.instruction), prices(item["price"])
+    if found.kind == 0.0 or (limit is not None and tag and min(tag) > limit):
         return False
-    goal = task.metadata
+    goal, chosen, all_read = task.metadata, chosen_of(state), set(item["read"]) >= _TELLING
     if {"attributes", "options"} <= goal.keys():
-        from dreamgym_envs.domains.webshop.reward import option_met
+        missing = any(not shown(item, attribute) for attribute in goal["attributes"])
+        met = all(_is_chosen(chosen.values(), value) for value in goal["options"])
+    else:
+        missing = bool(found.missing)
+        met = not found.lacking and found.values.items() <= chosen.items()
+    return met and not (missing and all_read)
 
-        chosen = chosen_of(state).values()
-        attributes = all(shown(item, attribute) for attribute in goal["attributes"])
-        return attributes and all(option_met(chosen, value) for value in goal["options"])
-    return found.complete and found.values.items() <= chosen_of(state).items()
+
+def _is_chosen(chosen: Iterable[str], value: str) -> bool:
+    """Return whether a chosen value has the wanted one's words, or the other way round, colours reduced to their names.
+
+    It is `reward.option_met` but for misspellings, which need the extra "webshop".
+    """
+    wanted = set(plain(normalise(value)))
+    return any(wanted <= own or own <= wanted for own in (set(plain(normalise(text))) for text in chosen) if own)
 
 
 def shown(item: Mapping[str, JSON], attribute: str) -> bool:
