@@ -440,12 +440,11 @@ class Parser:
         assert array.items is not None and array.key is not None
         child = array.items.children[array.key]
         if token == self.codec.new_id:
-            name = fresh(
-                child.handle or "", {*self._names(child.unique), *self.prompt.slots}, self.prompt.ids, self.rng
-            )
-            self.prompt.refer(name)
-            return name
-        name = yield from self._string(token, child, f"{path}.{array.key}", sampled)
+            taken_names = {*self._names(child.unique), *self.prompt.slots}
+            new = fresh(child.handle or "", taken_names, self.prompt.ids, self.rng)
+            self.prompt.refer(new)
+            return new
+        name: str = yield from self._string(token, child, f"{path}.{array.key}", sampled)
         while name in taken:
             name += "'"
         return name
@@ -460,7 +459,8 @@ class Parser:
     def _contents(self, path: str, name: str) -> Sequence[JSON]:
         """Return what the private state says is in an array, known from now on, of a thing that it has a handle for."""
         top, _, below = path.partition(".")
-        return self._promise(self.codec.schema.root.children[top], name).get(below, ())
+        parts: Sequence[JSON] = self._promise(self.codec.schema.root.children[top], name).get(below, ())
+        return parts
 
     def _commitment(self, array: Node, path: str, ends: tuple[int, ...]) -> Generator[Choice, int, JSON]:
         """Read what is promised, its key first; None if the end token comes instead."""

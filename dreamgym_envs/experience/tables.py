@@ -46,7 +46,29 @@ def fit_tables(
         The tables, and a sample of texts to train subwords on.
     """
     pairs = list(examples)
-    handles = any(node.handle is not None for _, node in walk(domain.schema.root))
+    inventory, kinds = _inventory(domain, pairs, least)
+    tables = replace(inventory, slots=slots, history=history, demonstrations=demonstrations)
+    if _has_handles(domain):  # names tell no kinds that could be marked
+        phrases, idle = _words(domain, pairs, least)
+        tables = replace(tables, mentions=MENTIONS, phrases=phrases, idle=idle)
+    else:
+        tables = replace(tables, marks=marks)
+    draft = Codec(domain, tables, Vocabulary.train([], tables.symbols(domain.schema.root)))
+    found = _Texts(draft, least)
+    for query, target in pairs:
+        found.read(query, target)
+    for instruction in dict.fromkeys(query.task.instruction for query, _ in pairs):
+        found.read_instruction(instruction)
+    return found.tables(), [*found.sample(kinds)]
+
+
+def _has_handles(domain: Domain) -> bool:
+    return any(node.handle is not None for _, node in walk(domain.schema.root))
+
+
+def _inventory(domain: Domain, pairs: Iterable[tuple[Query, Prediction]], least: int) -> tuple[Tables, tuple[str, ...]]:
+    """Return tables of the verbs, kinds, edits and outcomes there are, and all kinds, frequent or not."""
+    handles = _has_handles(domain)
     verbs: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     operations: Counter[str] = Counter()
@@ -67,73 +89,104 @@ def fit_tables(
                     most[below] = max(most[below], length)
         outcomes[float(target.reward), target.terminated] += 1
         if handles:
-            continue  # names tell no kinds
+            continue
         names = [*_strings(domain.focus(query.task, query.state, action)), *_strings([e.value for e in target.delta])]
         for name in names:
             kind, number = split_number(name)
             if number is not None and len(kind) <= 40:
                 kinds[kind] += 1
                 largest = max(largest, number if number <= 64 else 1)
-    base = Tables(
+    tables = Tables(
         domain=domain.name,
         verbs=tuple(sorted(verbs)),
         kinds=_frequent(kinds, least),
         numbers=largest,
-        slots=slots,
-        marks=0 if handles else marks,
+        slots=0,
+        marks=0,
         operations=tuple(sorted(operations)),
         outcomes=tuple(sorted(outcomes)),
         lexicon={},
         most_elements=dict(most),
-        history=history,
-        demonstrations=demonstrations,
     )
-    if handles:
-        base = replace(base, mentions=MENTIONS, **_words(domain, pairs, least))
-    draft = Codec(domain, base, Vocabulary.train([], base.symbols(domain.schema.root)))
-    texts: dict[str, Counter[str]] = {}
-    references: set[str] = set()
-    longest: Counter[str] = Counter()
-    words: dict[str, set[int]] = {}
-    spelt: dict[str, set[str]] = {}
-    for query, target in pairs:
-        action = None if query.action is None else domain.parse(query.action)
-        prompt = draft.encode(query)
+    return tables, tuple(kinds)
+
+
+class _Texts:
+    """What answers and instructions say, as a codec without a lexicon reads them.
+
+    Args:
+        codec: The codec; its tables lack all that is learned here.
+        least: How often a text must occur to become one token.
+    """
+
+    def __init__(self, codec: Codec, least: int) -> None:
+        self._codec = codec
+        self._domain = codec.domain
+        self._least = least
+        self._handles = _has_handles(codec.domain)
+        self._texts: dict[str, Counter[str]] = {}
+        self._references: set[str] = set()
+        self._longest: Counter[str] = Counter()
+        self._words: dict[str, set[int]] = {}
+        self._patterned: dict[str, set[str]] = {}
+
+    def read(self, query: Query, target: Prediction) -> None:
+        """Count what an example says."""
+        action = None if query.action is None else self._domain.parse(query.action)
+        prompt = self._codec.encode(query)
         for line in target.reasoning.splitlines():
-            texts.setdefault("reasoning", Counter())[abstracted(line, prompt.slots)] += 1
-        for line in domain.comparisons(query.task, query.state, action):
-            texts.setdefault("comparisons", Counter())[line] += 1
-        for path, node, value in _leaves(domain, target):
+            self._count("reasoning", abstracted(line, prompt.slots))
+        for line in self._domain.comparisons(query.task, query.state, action):
+            self._count("comparisons", line)
+        for path, node, value in _leaves(self._domain, target):
             if node.kind == "integer":
-                texts.setdefault(path, Counter())[json.dumps(value)] += least  # numbers cannot be spelt
+                self._count(path, json.dumps(value), self._least)  # numbers cannot be spelt
             elif value in prompt.slots:
-                references.add(path)
+                self._references.add(path)
             elif node.pattern:
-                spelt.setdefault(path, set()).add(value)
-                longest[path] = max(longest[path], len(value))
-                words.setdefault(path, set()).update(_phrases(draft, prompt, value))
-            elif _is_text(node) and (handles or split_number(value)[0] not in draft.kind_ids):
-                texts.setdefault(path, Counter())[abstracted(value, prompt.slots)] += 1
-                longest[path] = max(longest[path], len(value))
-                words.setdefault(path, set()).update(_phrases(draft, prompt, value))
+                self._patterned.setdefault(path, set()).add(value)
+                self._spelt(path, prompt, value)
+            elif _is_text(node) and (self._handles or split_number(value)[0] not in self._codec.kind_ids):
+                self._count(path, abstracted(value, prompt.slots))
+                self._spelt(path, prompt, value)
         for line in target.reasoning.splitlines():
-            words.setdefault("reasoning", set()).update(_phrases(draft, prompt, line))
-    for instruction in {query.task.instruction for query, _ in pairs}:
-        for piece in _fixed_pieces(draft, instruction):
-            texts.setdefault("instruction", Counter())[piece] += 1 if handles else least
-    lexicon = {
-        path: _frequent(counts, least) if not handles or _repeats(counts) else ("",) * ("" in counts)
-        for path, counts in sorted(texts.items())
-    }
-    sample = [*(HOLE.sub("", text) for counts in texts.values() for text in counts), *kinds]
-    sample += [text for path in sorted(spelt) for text in sorted(spelt[path])]
-    letters = {path: "".join(sorted({*"".join(found)})) for path, found in sorted(spelt.items())}
-    tables = replace(base, lexicon=lexicon, letters=letters)
-    if handles:
-        name_of = {token: phrase for phrase, token in draft.phrase_ids.items()}
-        seen = {path: tuple(sorted(name_of[token] for token in tokens)) for path, tokens in sorted(words.items())}
-        tables = replace(tables, references=tuple(sorted(references)), longest=dict(longest), words=seen)
-    return tables, sample
+            self._words.setdefault("reasoning", set()).update(_phrases(self._codec, prompt, line))
+
+    def read_instruction(self, instruction: str) -> None:
+        """Count what an instruction says around what it names."""
+        for piece in _fixed_pieces(self._codec, instruction):
+            self._count("instruction", piece, 1 if self._handles else self._least)
+
+    def _count(self, path: str, text: str, times: int = 1) -> None:
+        self._texts.setdefault(path, Counter())[text] += times
+
+    def _spelt(self, path: str, prompt: Prompt, text: str) -> None:
+        self._longest[path] = max(self._longest[path], len(text))
+        self._words.setdefault(path, set()).update(_phrases(self._codec, prompt, text))
+
+    def tables(self) -> Tables:
+        """Return the codec's tables with what was learned."""
+        lexicon = {
+            path: _frequent(counts, self._least) if not self._handles or _repeats(counts) else ("",) * ("" in counts)
+            for path, counts in sorted(self._texts.items())
+        }
+        letters = {path: "".join(sorted({*"".join(found)})) for path, found in sorted(self._patterned.items())}
+        tables = replace(self._codec.tables, lexicon=lexicon, letters=letters)
+        if not self._handles:
+            return tables
+        name_of = {token: phrase for phrase, token in self._codec.phrase_ids.items()}
+        return replace(
+            tables,
+            references=tuple(sorted(self._references)),
+            longest=dict(self._longest),
+            words={path: tuple(sorted(name_of[t] for t in tokens)) for path, tokens in sorted(self._words.items())},
+        )
+
+    def sample(self, kinds: Iterable[str]) -> Iterator[str]:
+        """Yield texts to train subwords on."""
+        yield from (HOLE.sub("", text) for counts in self._texts.values() for text in counts)
+        yield from kinds
+        yield from (text for path in sorted(self._patterned) for text in sorted(self._patterned[path]))
 
 
 def _phrases(codec: Codec, prompt: Prompt, text: str) -> set[int]:
@@ -142,7 +195,9 @@ def _phrases(codec: Codec, prompt: Prompt, text: str) -> set[int]:
     return {piece for piece in pieces if isinstance(piece, int)} - set(prompt.mentions.values())
 
 
-def _words(domain: Domain, pairs: Iterable[tuple[Query, Prediction]], least: int) -> dict[str, tuple[str, ...]]:
+def _words(
+    domain: Domain, pairs: Iterable[tuple[Query, Prediction]], least: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the phrases of what is new in answers, and the words of instructions that name nothing."""
     instructions = {query.task.instruction for query, _ in pairs}
     idle = fillers(instructions)
@@ -158,7 +213,7 @@ def _words(domain: Domain, pairs: Iterable[tuple[Query, Prediction]], least: int
     whole = {text for text in values if any(isinstance(piece, str) for piece in segments(text, groups))}
     numbers = Counter(word for instruction in instructions for word in instruction.split() if word[0].isdigit())
     phrases = {*groups, *whole, *(word for word, count in numbers.items() if count >= least)}
-    return {"phrases": tuple(sorted(phrases)), "idle": tuple(sorted(idle))}
+    return tuple(sorted(phrases)), tuple(sorted(idle))
 
 
 def _fixed_pieces(codec: Codec, instruction: str) -> Iterator[str]:
