@@ -21,8 +21,11 @@ from dreamgym_envs import domains
 from dreamgym_envs.cli import app
 from dreamgym_envs.cli.environments import settings
 from dreamgym_envs.cli.record import mixture
+from dreamgym_envs.domains import get_domain
 from dreamgym_envs.registration import ENVIRONMENTS, Registration
+from dreamgym_envs.trajectories.store import read_trajectories
 from tests.test_fidelity import PlayedBoxes
+from tests.test_webshop_imports import OPEN, SEARCH, chat
 
 DREAM, REAL = "Test/CliBoxes-v0", "Test/CliBoxesReal-v0"
 for env_id, entry_points in {
@@ -36,7 +39,7 @@ for env_id, entry_points in {
         max_episode_steps=6,
         kwargs={"domain": "boxes"},
     )
-COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback is not None]
+COMMANDS = [c.name or c.callback.__name__ for c in app.registered_commands if c.callback is not None]
 
 
 def run(*arguments: str, stdin: str = "") -> Result:
@@ -131,6 +134,8 @@ def test_wrong_usage_is_exit_code_2_and_says_what_is_wrong(arguments: list[str],
         (["train", DREAM, "--data", "nowhere.jsonl", "--out", "x"], "no trajectories at nowhere.jsonl"),
         (["train", DREAM, "--algo", "dqn", "--out", "x"], "no algorithm 'dqn'; there are: maskable_ppo, ppo"),
         (["evaluate", REAL, "--agent", "nowhere", "--processes", "1"], "no agent 'nowhere'"),
+        (["import", "boxes", "chats.jsonl", "--out", "x.jsonl"], "boxes reads no episodes in formats of others"),
+        (["import", "webshop", "nowhere.jsonl", "--out", "x.jsonl"], "nowhere.jsonl"),
         (["play", REAL, "--task", "none"], "no task 'none'"),
         (["record", "boxes", "--out", "x.jsonl", "--mix", "nobody=1"], "nobody"),
     ],
@@ -292,6 +297,27 @@ def test_tasks_come_from_episodes_or_from_the_real_environment(episodes: Path, t
     assert run_json("tasks", "boxes", "--real", "1", "--split", "train", "--out", str(drawn))["tasks"] == 1
     both = run("tasks", "boxes", "--real", "1", "--data", str(episodes), "--out", str(drawn))
     assert both.exit_code == 2 and "choose one" in both.stderr
+
+
+def test_episodes_of_others_become_trajectories_with_a_report(tmp_path: Path) -> None:
+    # Given two files in a format of others, of which one has an episode that leads nowhere
+    chats, out = tmp_path / "chats.jsonl", tmp_path / "episodes.jsonl.gz"
+    chats.write_text("".join(json.dumps(record) + "\n" for record in (chat(SEARCH, OPEN), chat(name="webshop_2"))))
+    # When they are imported
+    report = run_json("import", "webshop", str(chats), "--out", str(out))
+    # Then what was read can be read again, and what was not is told
+    (file,) = report["files"]
+    assert (file["episodes"], file["steps"], file["unanswered"]) == (1, 2, 0)
+    assert [(skip["whole"], skip["first"]["episode"]) for skip in file["skipped"]] == [(1, "webshop_2")]
+    (episode,) = read_trajectories(out, get_domain("webshop").schema)
+    assert [step.action for step in episode.steps] == [SEARCH, OPEN]
+    # And nothing is overwritten, nor written at all if a file is wrong
+    again = run("import", "webshop", str(chats), "--out", str(out))
+    assert (again.exit_code, "exists already" in again.stderr) == (1, True)
+    chats.write_text(chats.read_text() + "{\n")
+    wrong = run("import", "webshop", str(chats), "--out", str(tmp_path / "x.jsonl"))
+    assert "record 3: no JSON" in wrong.stderr
+    assert not (tmp_path / "x.jsonl").exists()
 
 
 def test_what_was_interrupted_before_its_first_checkpoint_starts_from_a_clone_again(

@@ -90,7 +90,11 @@ def test_what_cannot_be_read_is_cut_or_skipped_with_its_reason(record: Any, step
     assert skipped.reason == reason
     assert len(found.trajectories) == (2 if step else 1)
     assert all(len(episode.steps) == step - 1 for episode in found.trajectories[:-1])
-    assert f"{reason}: 1 episodes, the first in record 1 ({record['item_id']})" in found.report()
+    whole = int(step == 0)
+    assert f"{reason}: {whole} episodes skipped, {1 - whole} cut there, the first in record 1" in found.report()
+    (document,) = found.document()["skipped"]
+    assert (document["reason"], document["episodes"], document["whole"]) == (reason, 1, whole)
+    assert document["first"]["episode"] == record["item_id"]
 
 
 def test_an_episode_that_comes_twice_is_read_once() -> None:
@@ -98,7 +102,7 @@ def test_an_episode_that_comes_twice_is_read_once() -> None:
     assert len(found.trajectories) == 1
     assert found.report().splitlines() == [
         "read 1 episodes with 1 steps",
-        "skipped: an episode of this name was read before: 1 episodes, the first in record 2 (webshop_1)",
+        "an episode of this name was read before: 1 episodes skipped, 0 cut there, the first in record 2 (webshop_1)",
     ]
 
 

@@ -2,7 +2,7 @@
 
 import typer
 
-from dreamgym_envs.cli import demo, doctor, evaluate, fidelity, fit, play, record, tasks, throughput, train
+from dreamgym_envs.cli import demo, doctor, evaluate, fidelity, fit, imports, play, record, tasks, throughput, train
 
 __all__ = ["app"]
 
@@ -26,3 +26,4 @@ for command in (
     evaluate.evaluate,
 ):
     app.command()(command)
+app.command("import")(imports.import_)

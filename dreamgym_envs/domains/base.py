@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from dreamgym_envs.core.knowledge import revealed, share_known
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
+from dreamgym_envs.trajectories.imported import Imported
 from dreamgym_envs.trajectories.tasks import shipped_tasks
 
 
@@ -202,6 +204,17 @@ class Domain(ABC):
             ValueError: There is no such split.
         """
         return shipped_tasks(self.name, split)
+
+    def import_episodes(self, path: Path) -> Imported:
+        """Return the episodes of a file that others have recorded in a format of their own.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is not in a format that the domain reads; by default there is none.
+        """
+        raise ValueError(
+            f"{self.name} reads no episodes in formats of others; record some with `dreamgym record {self.name}`"
+        )
 
     @abstractmethod
     def engine(self, **options: Any) -> Engine:

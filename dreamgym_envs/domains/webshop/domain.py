@@ -1,6 +1,7 @@
 """WebShop as a domain: a shop in text, in which what an instruction asks for is to be found and bought."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,8 +10,9 @@ from dreamgym_envs.assets import asset
 from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory, Transition
 from dreamgym_envs.domains.base import Action, Domain, Engine, Player, open_engine
-from dreamgym_envs.domains.webshop import commitments, grammar, players, reasoning, relabel, verdict, views
+from dreamgym_envs.domains.webshop import commitments, grammar, imports, players, reasoning, relabel, verdict, views
 from dreamgym_envs.domains.webshop.pages import SUB_PAGES
+from dreamgym_envs.trajectories.imported import Imported
 
 __all__ = ["WebShopDomain"]
 
@@ -117,6 +119,15 @@ class WebShopDomain(Domain):
             lines.append(f"  {option['name']}: {', '.join(values)}")
         lines += [f"  borne out: {', '.join(item['attributes'])}"] * bool(item["attributes"])
         return "\n".join([*lines, public["text"]] if public["text"] else lines)
+
+    def import_episodes(self, path: Path) -> Imported:
+        """Return the episodes of a file in the chat format of AgentGym and ETO; see `imports.import_chats`.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ChatFormatError: A line is not in the chat format; it names record and field.
+        """
+        return imports.import_chats(path, self.schema)
 
     def engine(self, **options: Any) -> Engine:
         """Return the real shop; with `url` that of a server (`remote.RemoteWebShopEngine`), else `real.WebShopEngine`.

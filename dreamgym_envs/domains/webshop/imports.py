@@ -12,7 +12,6 @@ reason why the shop answered as it did; and the goal's attributes and options ar
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ from dreamgym_envs.core.schema import Schema
 from dreamgym_envs.core.types import Step, Task, Trajectory
 from dreamgym_envs.domains.webshop import text
 from dreamgym_envs.domains.webshop.pages import read
+from dreamgym_envs.trajectories.imported import Imported, Skipped
 
-__all__ = ["ChatFormatError", "Imported", "Skipped", "import_chats", "read_chats"]
+__all__ = ["ChatFormatError", "import_chats", "read_chats"]
 
 PLAYER = "recorded"
 """Player of imported trajectories."""
@@ -38,57 +38,6 @@ _Problem = tuple[str, str]
 
 class ChatFormatError(ValueError):
     """A file is not in the chat format."""
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """An episode, or the end of one, that was not taken over.
-
-    Attributes:
-        record: Its line in the file, from 1.
-        episode: Its "item_id".
-        step: The first step that is missing, from 1; 0 if nothing was taken over.
-        reason: Why, in words that episodes share.
-        detail: What was found, if it says more.
-    """
-
-    record: int
-    episode: str
-    step: int
-    reason: str
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What was read of a file, and what was not.
-
-    Attributes:
-        trajectories: Episodes with at least one step.
-        skipped: Episodes that are missing, and ends of episodes that are cut off.
-        unanswered: Episodes whose last action has no page behind it; it is in their metadata as "unanswered".
-    """
-
-    trajectories: tuple[Trajectory, ...]
-    skipped: tuple[Skipped, ...]
-    unanswered: int
-
-    @property
-    def steps(self) -> int:
-        """Steps of all trajectories."""
-        return sum(len(trajectory.steps) for trajectory in self.trajectories)
-
-    def report(self) -> str:
-        """Return what was read and what was not, for a person; one line for every reason."""
-        lines = [f"read {len(self.trajectories)} episodes with {self.steps} steps"]
-        lines += [f"without the page behind the last action: {self.unanswered} episodes"] * (self.unanswered > 0)
-        by_reason: dict[str, list[Skipped]] = {}
-        for skip in self.skipped:
-            by_reason.setdefault(("skipped" if skip.step == 0 else "cut") + f": {skip.reason}", []).append(skip)
-        for reason, skips in by_reason.items():
-            first = skips[0]
-            lines.append(f"{reason}: {len(skips)} episodes, the first in record {first.record} ({first.episode})")
-        return "\n".join(lines)
 
 
 def import_chats(path: Path, schema: Schema) -> Imported:
