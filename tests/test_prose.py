@@ -191,3 +191,21 @@ def test_what_opens_holds_what_was_promised(
             held += 1
             assert set(option["values"]) <= set(offered[option["name"]])
     assert held > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_owed_is_written(
+    seed: int, domain: WebShopDomain, codec: Codec, pairs: list[tuple[Query, Prediction]]
+) -> None:
+    # Given the reading of pages that owe a promised attribute, whatever else they are invented to say
+    paid = 0
+    for query, _ in pairs:
+        action = None if query.action is None else domain.parse(query.action)
+        owed = domain.owed(query.task, query.state, action) if action is not None else {}
+        state = apply_delta(domain.schema, query.state, any_answer(codec, query, seed).delta) if owed else query.state
+        for (_, key, _), words in owed.items():
+            # Then the item has it
+            item = next(item for item in state.public["items"] if item["id"] == key)
+            assert set(words) <= set(item["attributes"])
+            paid += 1
+    assert paid > 0

@@ -29,6 +29,7 @@ DOMAIN = WebShopDomain()
 DATA = Path(__file__).parents[2] / "shared" / "data" / "webshop" / "sharegpt_webshop.jsonl"
 KEY = SHIRT.lower()
 SEARCH, OPEN, BUY = "search[dress shirt]", f"click[{KEY}]", "click[buy now]"
+READ = (SEARCH, OPEN, "click[description]", "click[< prev]")
 WHOLE = (SEARCH, OPEN, "click[features]", "click[< prev]", "click[black]", "click[small]", BUY)
 
 
@@ -271,6 +272,27 @@ def test_an_action_on_an_item_touches_this_item_alone(action: str, names: set[st
 
 def test_the_way_out_of_a_sub_page_touches_the_page_alone() -> None:
     assert touched("click[< prev]", SEARCH, OPEN, "click[features]", hidden=(entry(KEY),)).keys() == {"page", "open"}
+
+
+@pytest.mark.parametrize(
+    ("actions", "action", "promised", "expected"),
+    [
+        (READ, "click[features]", ("machine wash",), ("machine wash",)),
+        ((SEARCH, OPEN), "click[features]", ("machine wash",), None),  # the description can still say it
+        (READ, "click[reviews]", ("machine wash",), None),
+        (READ, "click[features]", ("dress shirt",), None),  # the title says it
+        (READ, "click[features]", (), None),
+    ],
+)
+def test_a_promised_attribute_is_owed_by_the_last_page_that_can_show_it(
+    actions: tuple[str, ...], action: str, promised: tuple[str, ...], expected: tuple[str, ...] | None
+) -> None:
+    played = episode(*actions)
+    state = State(played.steps[-1].state.public, {"hidden": (entry(KEY, attributes=promised), entry("b1"))})
+    parsed = DOMAIN.parse(action)
+    assert parsed is not None
+    owed = DOMAIN.owed(played.task, state, parsed)
+    assert owed == ({} if expected is None else {("items", KEY, "attributes"): expected})
 
 
 def test_in_the_real_shop_nearly_all_that_a_step_refers_to_is_in_its_focus() -> None:

@@ -140,6 +140,13 @@ class Domain(ABC):
         """
         return ()
 
+    def owed(self, task: Task, state: State, action: Action) -> Mapping[tuple[str, ...], Sequence[str]]:
+        """Return which promises of the private state fall due with an action: strings that join the array at a path.
+
+        Decoding holds the model to them. By default a promise is only due when its array becomes known ("x-known").
+        """
+        return {}
+
     @abstractmethod
     def explain(self, transition: Transition) -> str:
         """Return the reasoning of a real transition, one check a line: training data where no teacher wrote any."""

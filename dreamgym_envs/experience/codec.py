@@ -67,6 +67,7 @@ class Prompt:
         mentions: Token ids by what the instruction names.
         count: How many slots the state's strings have; they are numbered from 1.
         shown: Keys of the elements that the prompt shows, by top-level array: only these can be edited.
+        owed: Strings that the answer has to add, by the path of their array (see `Domain.owed`).
     """
 
     ids: list[int]
@@ -76,6 +77,7 @@ class Prompt:
     mentions: Mapping[str, int] = field(default_factory=dict)
     count: int = 0
     shown: dict[str, frozenset[str]] = field(default_factory=dict)
+    owed: Mapping[tuple[str, ...], Sequence[str]] = field(default_factory=dict)
 
     def refer(self, name: str) -> int:
         """Give a string the next slot; return it."""
@@ -190,6 +192,7 @@ class Codec:
         prompt.ids.append(self.structure[ACTION])
         if action is not None:
             self._write_action(prompt, action, focus)
+            prompt.owed = self.domain.owed(query.task, query.state, action)
         for text in self.domain.comparisons(query.task, query.state, action):
             prompt.ids += self._text(prompt, "comparisons", text)
         for name, node in self.schema.root.children.items():

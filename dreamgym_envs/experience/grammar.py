@@ -9,6 +9,7 @@ model's own commitments:
 - an array is set as a whole exactly when it becomes known ("x-known"), and edited only while it is known;
 - where the model committed to what is hidden ("x-commits"), a reveal holds what was promised for that place and nothing
   else of the kinds that the instruction names;
+- what the domain says is owed now is written before the edits behind it (see `Domain.owed`);
 - a new element whose name is a handle is given a free one, or is one that the private state knows already.
 
 It never decides an outcome.
@@ -88,9 +89,18 @@ class Parser:
         if len(edits) >= MOST_EDITS:
             return tables.choice(tables.outcomes, judged=True)
         first = tables.rank(edits[-1].op, edits[-1].path[0]) if edits else 0
+        operations = tables.at_step if self.reasons else tables.at_reset
+        if self.scene.owed:
+            owed = next(iter(self.scene.owed))[0]
+            last = tables.rank("set", owed.partition(".")[0])
+            due = self.codec.operation_ids[f"set {owed}"]
+            before = [row for row in operations if first <= row[0] < last]
+            return tables.choice(
+                (*(token for _, token, *operation in before if self.scene.possible(*operation)), due), judged=True
+            )
         ids = [
             token
-            for rank, token, op, names, nodes in (tables.at_step if self.reasons else tables.at_reset)
+            for rank, token, op, names, nodes in operations
             if rank >= first and self.scene.possible(op, names, nodes)
         ]
         # How many things are invented is invented too.
@@ -99,6 +109,9 @@ class Parser:
 
     def _edit(self, token: int, forced: tuple[str, ...] | None) -> Generator[Choice, int, Edit]:
         op, names, nodes = self.tables.operation_of[token]
+        dotted, promise = ".".join(names), ()
+        if op == "set" and self.scene.owed and dotted == next(iter(self.scene.owed))[0]:
+            (_, forced), promise = next(iter(self.scene.owed.items()))
         depth = sum(node.kind == "array" for node in nodes[:-1])
         keys: tuple[str, ...] = ()
         for position in range(depth):
@@ -110,7 +123,7 @@ class Parser:
             path.append(name)
             if node is not nodes[-1] and node.kind == "array":
                 path.append(rest.pop(0))
-        node, dotted = nodes[-1], ".".join(names)
+        node = nodes[-1]
         value: JSON
         if op == "remove":
             value = ((yield from self.values.slot(self.scene.targets(op, names, nodes, keys))),)
@@ -121,7 +134,8 @@ class Parser:
             element = yield from self.values.element(node, dotted, node.invented, taken=taken, joins=True)
             value = (element,)
         elif node.kind == "array":
-            value = yield from self.values.array(node, dotted, keys, node.invented or node.known is not None)
+            sampled = node.invented or node.known is not None
+            value = yield from self.values.array(node, dotted, keys, sampled, promise)
         else:
             value = yield from self.values.scalar(node, dotted, node.invented)
         return Edit(op, tuple(path), value)  # type: ignore[arg-type]

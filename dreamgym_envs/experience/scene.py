@@ -25,6 +25,7 @@ class Scene:
         state: The state with all edits so far.
         committed: Paths of what the private state says is hidden where, by the name of its array ("x-commits").
         limbo: Names that this answer has removed and not yet put anywhere.
+        owed: Strings that an array still has to be set with, by (dotted path, keys) of the array.
     """
 
     def __init__(self, tables: GrammarTables, prompt: Prompt, state: State) -> None:
@@ -38,6 +39,11 @@ class Scene:
             if node.commits is not None and name in state.private
         }
         self.limbo: list[str] = []
+        self.owed: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for place, strings in prompt.owed.items():
+            path, _, keys = resolve(self._codec.schema.root, place)
+            if f"set {path}" in self._codec.operation_ids:
+                self.owed[path, keys] = [text for text in strings if text in prompt.slots]
         self._set: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()  # what this answer has set
         self._added: Counter[str] = Counter()
         self._unique_names: dict[str, set[str]] = {}
@@ -57,6 +63,7 @@ class Scene:
             self.limbo += edit.value
         elif edit.op == "set":
             self._set.add((tuple(path.split(".")), keys))
+            self.owed.pop((path, keys), None)
         elif edit.op == "add":
             self._added[path] += len(edit.value)
             self.limbo = [name for name in self.limbo if all(name not in element.values() for element in edit.value)]

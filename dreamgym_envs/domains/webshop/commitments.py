@@ -5,18 +5,18 @@ can succeed. A commitment holds for the whole episode: what its item's pages hav
 purchase of it is paid, follows from it to the end.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dreamgym_envs.core.types import JSON, State, Task, Trajectory
 from dreamgym_envs.domains.base import Action
-from dreamgym_envs.domains.webshop.instructions import price_limit
-from dreamgym_envs.domains.webshop.needs import Fit, asked_values, fit, plain, prices
+from dreamgym_envs.domains.webshop.instructions import evidence, price_limit
+from dreamgym_envs.domains.webshop.needs import Fit, asked_values, fit, prices
 from dreamgym_envs.domains.webshop.pages import SUB_PAGES
-from dreamgym_envs.domains.webshop.verdict import shown, verdicts
+from dreamgym_envs.domains.webshop.verdict import TELLING, shown, verdicts
 from dreamgym_envs.domains.webshop.views import open_item, results, results_row, target
 
-__all__ = ["MOST", "comparisons", "disclosed", "focus", "hindsight", "plausible"]
+__all__ = ["MOST", "comparisons", "disclosed", "focus", "hindsight", "owed", "plausible"]
 
 MOST = 3
 """Most commitments of a start; the schema's "maxItems"."""
@@ -107,6 +107,21 @@ def _picked(rows: Iterable[_Row], *names: str) -> tuple[_Row, ...]:
 def _promised(state: State, keys: Iterable[str]) -> dict[str, JSON]:
     entries = tuple(entry for entry in state.private.get("hidden", ()) if entry["id"] in keys)
     return {"hidden": entries} if entries else {}
+
+
+def owed(state: State, action: Action) -> Mapping[tuple[str, ...], Sequence[str]]:
+    """Return the promised attributes that a sub-page has to show, by path, since the other one that could is read.
+
+    See `Domain.owed`.
+    """
+    item = open_item(state)
+    if action.verb not in TELLING or state.public["page"] != "item" or item is None:
+        return {}
+    promised = [words for entry in _promised(state, (item["id"],)).get("hidden", ()) for words in entry["attributes"]]
+    if not promised or {*item["read"], action.verb} < TELLING or action.verb in item["read"]:
+        return {}
+    missing = tuple(words for words in dict.fromkeys(promised) if not shown(item, words))
+    return {("items", item["id"], "attributes"): missing} if missing else {}
 
 
 def comparisons(task: Task, state: State, action: Action | None) -> tuple[str, ...]:
@@ -200,6 +215,5 @@ def plausible(instruction: str, state: State) -> bool:
 
 def _is_asked(instruction: str, entry: _Row, found: Fit) -> bool:
     """Return whether the instruction asks for all that a commitment promises."""
-    words = f" {' '.join(plain(instruction))} "
-    named = all(f" {' '.join(plain(attribute))} " in words for attribute in entry["attributes"])
+    named = all(words in evidence(instruction, words) for words in entry["attributes"])
     return named and all(option["values"] == (found.values.get(option["name"]),) for option in entry["options"])

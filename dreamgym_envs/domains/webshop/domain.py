@@ -57,6 +57,10 @@ class WebShopDomain(Domain):
         """Return what an action names, and the open item."""
         return (*action.arguments, *state.public["open"])
 
+    def owed(self, task: Task, state: State, action: Action) -> Mapping[tuple[str, ...], Sequence[str]]:
+        """Return the attributes that the last page to bear them out has to show; see `commitments.owed`."""
+        return commitments.owed(state, action)
+
     def explain(self, transition: Transition) -> str:
         """Return the checklist behind a transition; see `reasoning.explain`.
 

@@ -14,11 +14,11 @@ from dreamgym_envs.domains.webshop.instructions import price_limit
 from dreamgym_envs.domains.webshop.needs import fit, plain, prices
 from dreamgym_envs.domains.webshop.views import chosen_of, open_item
 
-__all__ = ["Verdict", "satisfied", "shown", "verdicts"]
+__all__ = ["TELLING", "Verdict", "satisfied", "shown", "verdicts"]
 
 _FACTORS = (1.0, 0.5, 0.1, 0.0)
 _NEARLY = 1e-6
-_TELLING = frozenset({"features", "description"})
+TELLING = frozenset({"features", "description"})
 """Sub-pages that show attributes."""
 
 
@@ -92,7 +92,7 @@ def satisfied(task: Task, state: State) -> bool:
     found, limit, tag = fit(task.instruction, item), price_limit(task.instruction), prices(item["price"])
     if found.kind == 0.0 or (limit is not None and tag and min(tag) > limit):
         return False
-    goal, chosen, all_read = task.metadata, chosen_of(state), set(item["read"]) >= _TELLING
+    goal, chosen, all_read = task.metadata, chosen_of(state), set(item["read"]) >= TELLING
     if {"attributes", "options"} <= goal.keys():
         missing = any(not shown(item, attribute) for attribute in goal["attributes"])
         met = all(_is_chosen(chosen.values(), value) for value in goal["options"])
