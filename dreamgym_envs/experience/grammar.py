@@ -15,7 +15,7 @@ model's own commitments:
 It never decides an outcome.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import numpy as np
 
@@ -94,10 +94,12 @@ class Parser:
             owed = next(iter(self.scene.owed))[0]
             last = tables.rank("set", owed.partition(".")[0])
             due = self.codec.operation_ids[f"set {owed}"]
-            before = [row for row in operations if first <= row[0] < last]
-            return tables.choice(
-                (*(token for _, token, *operation in before if self.scene.possible(*operation)), due), judged=True
+            before = (
+                token
+                for rank, token, op, names, nodes in operations
+                if first <= rank < last and self.scene.possible(op, names, nodes)
             )
+            return tables.choice((*before, due), judged=True)
         ids = [
             token
             for rank, token, op, names, nodes in operations
@@ -109,7 +111,8 @@ class Parser:
 
     def _edit(self, token: int, forced: tuple[str, ...] | None) -> Generator[Choice, int, Edit]:
         op, names, nodes = self.tables.operation_of[token]
-        dotted, promise = ".".join(names), ()
+        dotted = ".".join(names)
+        promise: Sequence[JSON] = ()
         if op == "set" and self.scene.owed and dotted == next(iter(self.scene.owed))[0]:
             (_, forced), promise = next(iter(self.scene.owed.items()))
         depth = sum(node.kind == "array" for node in nodes[:-1])
